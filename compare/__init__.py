@@ -1,0 +1,1 @@
+"""Losses to an answer: the experiment, its steps, and the report in bits per character."""

@@ -1,0 +1,52 @@
+"""Where the artefacts of one experiment lie: always the same shape below its root."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The paths of one experiment. Nothing is written outside `root`."""
+
+    root: Path
+
+    def raw(self, corpus: str) -> Path:
+        """Folder of the corpus as fetched."""
+        return self.root / "data" / "raw" / corpus
+
+    @property
+    def processed(self) -> Path:
+        """Folder of the cleaned splits."""
+        return self.root / "data" / "processed"
+
+    @property
+    def corpus_manifest(self) -> Path:
+        """What the cleaned splits are: counts, hashes, source, cleaning."""
+        return self.processed / "manifest.json"
+
+    def split_text(self, corpus: str, split: str) -> Path:
+        """One cleaned split, UTF-8."""
+        return self.processed / f"{corpus}_{split}_clean.txt"
+
+    def split_documents(self, corpus: str, split: str) -> Path:
+        """Character offsets of the documents in a split: int64, one more than there are documents."""
+        return self.processed / f"{corpus}_{split}_docs.npy"
+
+    def tokenizer(self, contestant: str) -> Path:
+        """The tokenizer file of a contestant."""
+        return self.root / "tokenizer" / f"{contestant}_tokenizer.json"
+
+    def encoded(self, contestant: str) -> Path:
+        """Folder of a contestant's id tensors; `char` has the plain name."""
+        return self.root / "data" / ("encoded" if contestant == "char" else f"encoded_{contestant}")
+
+    def checkpoints(self, contestant: str) -> Path:
+        """Folder of a contestant's run: checkpoints, metrics, per-token losses, report."""
+        return self.root / "checkpoints" / contestant
+
+    @property
+    def reports(self) -> Path:
+        """Folder of the comparison."""
+        return self.root / "reports"

@@ -1,0 +1,198 @@
+"""Cleaned splits -> id tensors on disk, proven lossless before they are written. The room's only torch user."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from data.errors import DataError, TokenizerError
+from data.files import atomic_write, read_json, sha256_file, write_json
+from data.layout import SPLITS
+from data.splits import Split
+from tokenizer.base import Int64Array, Tokenizer
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class EncodedSplit:
+    """One split as ids, with what ties it to its text and its tokenizer."""
+
+    name: str
+    ids: torch.Tensor
+    """Shape (num_tokens,), torch.long, memory-mapped."""
+    document_offsets: Int64Array
+    """Shape (D+1,): document d is ids[o[d]:o[d+1]]."""
+    num_chars: int
+    """Unicode code points of the split's text."""
+    num_bytes: int
+    """UTF-8 bytes of the split's text."""
+    text_sha256: str
+    """Hash of the cleaned text these ids stand for."""
+    tokenizer_fingerprint: str
+    """Fingerprint of the tokenizer that made them."""
+    ids_sha256: str
+    """Hash of the tensor file, the data hash that checkpoints keep."""
+    path: Path
+    """The tensor file, for messages."""
+
+
+def encode_split(split: Split, tokenizer: Tokenizer) -> tuple[torch.Tensor, Int64Array]:
+    """Ids (num_tokens,) torch.long and document offsets (D+1,) of `split`.
+
+    The whole split is decoded again and compared, document by document. Raises TokenizerError where the ids do
+    not give the text back, do not count its characters exactly, or leave the vocabulary.
+    """
+    documents = split.documents()
+    ids, offsets = tokenizer.encode_documents(documents)
+    if len(ids) and not (ids.min() >= 0 and ids.max() < tokenizer.vocab_size):
+        position = int(np.flatnonzero((ids < 0) | (ids >= tokenizer.vocab_size))[0])
+        raise TokenizerError(
+            f"{split.name}: id {ids[position]} at position {position} is outside the vocabulary of "
+            f"{tokenizer.vocab_size}; the tokenizer is broken, nothing was written"
+        )
+    if not (len(offsets) == len(documents) + 1 and offsets[0] == 0 and offsets[-1] == len(ids)):
+        raise TokenizerError(f"{split.name}: the tokenizer's document offsets do not cover its ids; nothing was written")
+    for number, document in enumerate(documents):
+        decoded = tokenizer.decode(ids[offsets[number] : offsets[number + 1]].tolist())
+        if decoded != document:
+            raise TokenizerError(
+                f"{split.name}: document {number} does not survive encoding and decoding "
+                f"(first difference at character {_first_difference(decoded, document)}); nothing was written"
+            )
+    counted = int(tokenizer.token_num_chars[ids].sum())
+    if counted != len(split.text):
+        raise TokenizerError(
+            f"{split.name}: the tokens' lengths add up to {counted} characters, the text has {len(split.text)}; "
+            "the tokenizer's token_num_chars is wrong, nothing was written"
+        )
+    return torch.from_numpy(np.ascontiguousarray(ids, dtype=np.int64)), offsets
+
+
+def _first_difference(left: str, right: str) -> int:
+    for position, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a != b:
+            return position
+    return min(len(left), len(right))
+
+
+def write_encoded(folder: Path, splits: dict[str, Split], tokenizer: Tokenizer) -> dict[str, Any]:
+    """Encode all `splits` with `tokenizer` into `folder` and return the manifest, which is written last."""
+    described: dict[str, Any] = {}
+    for name, split in splits.items():
+        ids, offsets = encode_split(split, tokenizer)
+        ids_path, offsets_path = folder / f"{name}_ids.pt", folder / f"{name}_docs.npy"
+        with atomic_write(ids_path) as file:
+            torch.save(ids, file)
+        with atomic_write(offsets_path) as file:
+            np.save(file, offsets.astype(np.int64), allow_pickle=False)
+        described[name] = {
+            "num_tokens": len(ids),
+            "num_chars": len(split.text),
+            "num_bytes": len(split.text.encode("utf-8")),
+            "num_documents": len(offsets) - 1,
+            "text_sha256": split.sha256,
+            "ids_sha256": sha256_file(ids_path),
+            "document_offsets": offsets_path.name,
+            "document_offsets_sha256": sha256_file(offsets_path),
+        }
+    manifest = {
+        "tokenizer_kind": tokenizer.kind,
+        "tokenizer_fingerprint": tokenizer.fingerprint(),
+        "vocab_size": tokenizer.vocab_size,
+        "splits": described,
+    }
+    write_json(folder / MANIFEST, manifest)
+    return manifest
+
+
+def is_up_to_date(folder: Path, splits: dict[str, Split], fingerprint: str) -> bool:
+    """Whether `folder` holds exactly these splits under exactly this tokenizer, judged by content."""
+    if not (folder / MANIFEST).exists():
+        return False
+    manifest = read_json(folder / MANIFEST)
+    if manifest["tokenizer_fingerprint"] != fingerprint or set(manifest["splits"]) != set(splits):
+        return False
+    for name, split in splits.items():
+        stored = manifest["splits"][name]
+        if stored["text_sha256"] != split.sha256 or stored["num_documents"] != len(split.document_offsets) - 1:
+            return False
+        for path, wanted in (
+            (folder / f"{name}_ids.pt", stored["ids_sha256"]),
+            (folder / stored["document_offsets"], stored["document_offsets_sha256"]),
+        ):
+            if not path.exists() or sha256_file(path) != wanted:
+                return False
+    return True
+
+
+def load_encoded(folder: Path, tokenizer: Tokenizer, *, tokenizer_path: Path, make: str) -> dict[str, EncodedSplit]:
+    """Load every split of `folder`, refusing ids that another tokenizer made or that leave the vocabulary.
+
+    `tokenizer_path` and `make` (the command that mends it) are for the message. Raises DataError.
+    """
+    manifest_path = folder / MANIFEST
+    if not manifest_path.exists():
+        raise DataError(f"{manifest_path} does not exist; run `{make}`")
+    manifest = read_json(manifest_path)
+    stored = manifest["tokenizer_fingerprint"]
+    if stored != tokenizer.fingerprint():
+        raise DataError(
+            f"{manifest_path} was encoded by tokenizer {stored[:12]}…, but {tokenizer_path} is "
+            f"{tokenizer.fingerprint()[:12]}…; run `{make}`"
+        )
+    return {name: _load_split(folder, name, manifest, tokenizer.vocab_size, make) for name in SPLITS}
+
+
+def _load_split(folder: Path, name: str, manifest: dict[str, Any], vocab_size: int, make: str) -> EncodedSplit:
+    stored = manifest["splits"][name]
+    path = folder / f"{name}_ids.pt"
+    if not path.exists():
+        raise DataError(f"{path} does not exist, although {folder / MANIFEST} lists it; run `{make}`")
+    found = sha256_file(path)
+    if found != stored["ids_sha256"]:
+        raise DataError(
+            f"{path} has sha256 {found[:12]}…, but {folder / MANIFEST} says {stored['ids_sha256'][:12]}…; run `{make}`"
+        )
+    ids = torch.load(path, weights_only=True, mmap=True)
+    if not (isinstance(ids, torch.Tensor) and ids.dtype == torch.long and ids.ndim == 1):
+        raise DataError(f"{path} does not hold a 1-D long tensor; run `{make}`")
+    check_id_range(ids, vocab_size, path, make)
+    offsets = np.load(folder / stored["document_offsets"], allow_pickle=False)
+    return EncodedSplit(
+        name=name,
+        ids=ids,
+        document_offsets=offsets,
+        num_chars=stored["num_chars"],
+        num_bytes=stored["num_bytes"],
+        text_sha256=stored["text_sha256"],
+        tokenizer_fingerprint=manifest["tokenizer_fingerprint"],
+        ids_sha256=stored["ids_sha256"],
+        path=path,
+    )
+
+
+def check_id_range(ids: torch.Tensor, vocab_size: int, path: Path, make: str) -> None:
+    """Raise DataError with file and position if an id lies outside 0 … vocab_size - 1."""
+    if not len(ids):
+        return
+    if int(ids.min()) < 0 or int(ids.max()) >= vocab_size:
+        position = int(torch.nonzero((ids < 0) | (ids >= vocab_size))[0])
+        raise DataError(
+            f"{path}: id {int(ids[position])} at position {position} is outside the vocabulary of {vocab_size}; "
+            f"run `{make}`"
+        )
+
+
+def summarize(manifest: dict[str, Any]) -> str:
+    """One line for each split: tokens, characters, characters per token."""
+    lines = []
+    for name, split in manifest["splits"].items():
+        ratio = split["num_chars"] / split["num_tokens"] if split["num_tokens"] else math.nan
+        lines.append(
+            f"  {name:<5} {split['num_tokens']:>12,} tokens  {split['num_chars']:>12,} characters  {ratio:.3f} characters per token"
+        )
+    return "\n".join(lines)
