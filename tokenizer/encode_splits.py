@@ -55,7 +55,9 @@ def encode_split(split: Split, tokenizer: Tokenizer) -> tuple[torch.Tensor, Int6
             f"{tokenizer.vocab_size}; the tokenizer is broken, nothing was written"
         )
     if not (len(offsets) == len(documents) + 1 and offsets[0] == 0 and offsets[-1] == len(ids)):
-        raise TokenizerError(f"{split.name}: the tokenizer's document offsets do not cover its ids; nothing was written")
+        raise TokenizerError(
+            f"{split.name}: the tokenizer's document offsets do not cover its ids; nothing was written"
+        )
     for number, document in enumerate(documents):
         decoded = tokenizer.decode(ids[offsets[number] : offsets[number + 1]].tolist())
         if decoded != document:

@@ -1,0 +1,299 @@
+"""The BPE tokenizer: base tokens, learned merges, and what follows from them.
+
+One class serves both levels. At character level a base token is a character of the corpus and a token is a
+string. At byte level the base tokens are the 256 bytes, spelled as GPT-2 spells them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import regex
+
+from data.errors import TokenizerError
+from data.files import write_json
+from tokenizer import engine, kernels
+from tokenizer.base import Int64Array, fingerprint_of
+from tokenizer.bytelevel import (
+    BYTE_CHARACTERS,
+    BYTE_OF_CHARACTER,
+    StreamingDecoder,
+    num_chars_begun,
+    text_of,
+    utf8,
+)
+from tokenizer.char import Alphabet, check_ids
+from tokenizer.kernels import Int32Array
+from tokenizer.pretokenize import SplitPattern, pretokenize
+from tokenizer.reference import TieBreak, Training
+
+BPEKind = Literal["char_bpe", "byte_bpe"]
+FILE_TYPES: dict[BPEKind, str] = {"char_bpe": "character_bpe", "byte_bpe": "byte_bpe"}
+_CHUNK_SYMBOLS = 1 << 26  # symbols encoded in one go; the kernel's positions are 32-bit and take 28 bytes each
+
+
+class BPETokenizer:
+    """Encode by replaying `merges` in learned order, decode by joining."""
+
+    def __init__(
+        self,
+        base_tokens: Sequence[str],
+        merges: Sequence[tuple[str, str]],
+        *,
+        kind: BPEKind = "char_bpe",
+        split_pattern: SplitPattern = "none",
+        special_tokens: Sequence[str] = (),
+        tie_break: TieBreak | None = None,
+        trained_on: dict[str, Any] | None = None,
+    ) -> None:
+        """`merges` are pairs of tokens in learned order; merge r makes id len(base_tokens) + r.
+
+        `special_tokens` follow with ids of their own, in a table of their own: one may be spelled like an ordinary
+        token, and text that looks like one stays text unless `encode` is told otherwise. `tie_break` and
+        `trained_on` are provenance. Raises TokenizerError naming the merge or token that is wrong.
+        """
+        self.kind: BPEKind = kind
+        self.base_tokens = list(base_tokens)
+        self.merges = [(left, right) for left, right in merges]
+        self.split_pattern: SplitPattern = split_pattern
+        self.tie_break = tie_break
+        self.trained_on = trained_on
+        self._alphabet = Alphabet(self.base_tokens)
+        if kind == "byte_bpe":
+            if sorted(self.base_tokens) != sorted(BYTE_CHARACTERS):
+                raise TokenizerError(
+                    "the base tokens of a byte_bpe are the 256 bytes in GPT-2's spelling, in any order"
+                )
+            self._id_of_byte = self._alphabet.ids("".join(BYTE_CHARACTERS))
+        self.tokens, self._pairs = _build_tokens(self.base_tokens, self.merges)
+        self.stoi = {token: index for index, token in enumerate(self.tokens)}
+        self.itos = dict(enumerate(self.tokens))
+        self.special_tokens = _check_special_tokens(special_tokens, len(self.tokens))
+        self._keys, self._values = kernels.build_ranks(self._pairs)
+        self.token_bytes = [self._bytes_of(token) for token in self.tokens]
+        self.token_bytes += [utf8(token) for token in self.special_tokens]
+
+    @classmethod
+    def train(
+        cls,
+        text: str,
+        target_vocab_size: int,
+        minimum_pair_frequency: int = 2,
+        base_tokens: Sequence[str] | None = None,
+        verbose: bool = True,
+    ) -> "BPETokenizer":
+        """Learn a character-level BPE from `text` as one document; ties go to the pair that is first seen.
+
+        `base_tokens` default to the characters of `text`. Raises TokenizerError if the target is below them.
+        """
+        base = sorted(set(text)) if base_tokens is None else list(base_tokens)
+        check_target(target_vocab_size, len(base))
+        sequence = Alphabet(base).ids(text)
+        result = engine.train(
+            sequence,
+            np.array([0, len(sequence)], dtype=np.int64),
+            np.ones(1, dtype=np.int64),
+            [token.encode("utf-8") for token in base],
+            num_merges=target_vocab_size - len(base),
+            min_pair_frequency=minimum_pair_frequency,
+            tie_break="first_seen",
+        )
+        trained = cls(base, merge_strings(base, result), tie_break="first_seen")
+        if verbose:
+            print(f"{len(base)} base tokens + {len(result.merges)} merges = {trained.vocab_size}: {result.stop_reason}")
+        return trained
+
+    @classmethod
+    def from_file(cls, path: Path | str) -> "BPETokenizer":
+        """Load and check a tokenizer file; raises TokenizerError saying what is wrong and where."""
+        from tokenizer.load import load_tokenizer  # it imports this module: the one cycle, cut here
+
+        loaded = load_tokenizer(Path(path))
+        if not isinstance(loaded, cls):
+            raise TokenizerError(f"{path} holds a {loaded.kind} tokenizer, not a BPE")
+        return loaded
+
+    @property
+    def vocab_size(self) -> int:
+        """Base tokens, merges and special tokens together."""
+        return len(self.tokens) + len(self.special_tokens)
+
+    def encode(self, text: str, *, allow_special: bool = False, limit: int | None = None) -> list[int]:
+        """Ids of `text`. With `allow_special`, special tokens found in it become their ids; else they are text.
+
+        `limit` uses only the first so many merges. Raises TokenizerError for characters without a token.
+        """
+        if allow_special and self.special_tokens:
+            return list(self._encode_with_special(text, limit))
+        ids, _ = self._encode_pretokens(pretokenize(text, self.split_pattern), limit)
+        result: list[int] = ids.tolist()
+        return result
+
+    def _encode_with_special(self, text: str, limit: int | None) -> Iterator[int]:
+        longest_first = sorted(self.special_tokens, key=len, reverse=True)
+        for part in regex.split("(" + "|".join(map(regex.escape, longest_first)) + ")", text):
+            if part in self.special_tokens:
+                yield self.special_tokens[part]
+            elif part:
+                yield from self.encode(part, limit=limit)
+
+    def encode_tokens(self, text: str) -> list[str]:
+        """The tokens of `text` as strings; at byte level in GPT-2's spelling."""
+        return [self.tokens[index] for index in self.encode(text)]
+
+    def encode_documents(self, texts: Sequence[str], *, limit: int | None = None) -> tuple[Int64Array, Int64Array]:
+        """Ids of all documents and their D+1 offsets. Each distinct pretoken is encoded once, then gathered."""
+        if self.split_pattern == "none":
+            return self._encode_pretokens(texts, limit)
+        number_of: dict[str, int] = {}
+        occurrences: list[int] = []
+        document_ends = [0]
+        for text in texts:
+            for pretoken in pretokenize(text, self.split_pattern):
+                occurrences.append(number_of.setdefault(pretoken, len(number_of)))
+            document_ends.append(len(occurrences))
+        ids, offsets = self._encode_pretokens(list(number_of), limit)
+        return _gather(ids, offsets, np.array(occurrences, dtype=np.int64), np.array(document_ends))
+
+    def _encode_pretokens(self, pretokens: Sequence[str], limit: int | None) -> tuple[Int64Array, Int64Array]:
+        """Ids of the pretokens and their offsets, a bounded number of symbols at a time."""
+        limit = len(self.merges) if limit is None else min(limit, len(self.merges))
+        all_ids, all_offsets, total, start = [], [np.zeros(1, dtype=np.int64)], 0, 0
+        while start < len(pretokens):
+            end, size = start, 0
+            while end < len(pretokens) and (end == start or size + len(pretokens[end]) <= _CHUNK_SYMBOLS):
+                size += len(pretokens[end])
+                end += 1
+            symbols, offsets = self._symbols(pretokens[start:end])
+            ids, ends = kernels.encode(
+                symbols, offsets, self._pairs, self._keys, self._values, limit, len(self.base_tokens)
+            )
+            all_ids.append(ids)
+            all_offsets.append(ends[1:] + total)
+            total += len(ids)
+            start = end
+        ids = np.concatenate(all_ids) if all_ids else np.zeros(0, dtype=np.int32)
+        return ids.astype(np.int64), np.concatenate(all_offsets)
+
+    def _symbols(self, pretokens: Sequence[str]) -> tuple[Int32Array, Int64Array]:
+        """Base ids of the pretokens, one behind the other, and their offsets."""
+        if self.kind == "char_bpe":
+            return self._alphabet.ids("".join(pretokens)), np.cumsum([0, *map(len, pretokens)], dtype=np.int64)
+        raw = [utf8(pretoken) for pretoken in pretokens]
+        return self._id_of_byte[np.frombuffer(b"".join(raw), np.uint8)], np.cumsum([0, *map(len, raw)], dtype=np.int64)
+
+    def decode(self, ids: Sequence[int], errors: str = "strict") -> str:
+        """The text of `ids`. Raises TokenizerError for an id out of range and, at byte level, for ids that are not
+        whole characters, unless `errors='replace'`."""
+        return text_of(self.decode_bytes(ids), errors)
+
+    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+        """The UTF-8 bytes of `ids`; raises TokenizerError for an id out of range."""
+        check_ids(ids, self.vocab_size)
+        return b"".join([self.token_bytes[index] for index in ids])
+
+    def streaming_decoder(self, errors: str = "strict") -> StreamingDecoder:
+        """A decoder that takes one id at a time and holds back an incomplete character."""
+        return StreamingDecoder(self.token_bytes, errors)
+
+    def _bytes_of(self, token: str) -> bytes:
+        if self.kind == "byte_bpe":
+            return bytes(BYTE_OF_CHARACTER[character] for character in token)
+        return token.encode("utf-8")
+
+    @property
+    def token_num_chars(self) -> Int64Array:
+        """Characters that begin in each token, shape (vocab_size,)."""
+        return np.array([num_chars_begun(token) for token in self.token_bytes], dtype=np.int64)
+
+    @property
+    def token_num_bytes(self) -> Int64Array:
+        """UTF-8 bytes of each token, shape (vocab_size,)."""
+        return np.array([len(token) for token in self.token_bytes], dtype=np.int64)
+
+    def fingerprint(self) -> str:
+        """Hex sha256 of base tokens and merges, and of what else decides the ids where it is not the default."""
+        identity: dict[str, Any] = {"base_tokens": self.base_tokens, "merges": [list(pair) for pair in self.merges]}
+        if self.kind != "char_bpe":
+            identity["type"] = FILE_TYPES[self.kind]
+        if self.split_pattern != "none":
+            identity["split_pattern"] = self.split_pattern
+        if self.special_tokens:
+            identity["special_tokens"] = list(self.special_tokens)
+        return fingerprint_of(identity)
+
+    def save(self, path: Path) -> None:
+        """Write the tokenizer file atomically; the same tokenizer always gives the same bytes."""
+        contents: dict[str, Any] = {
+            "type": FILE_TYPES[self.kind],
+            "base_tokens": self.base_tokens,
+            "merges": [list(pair) for pair in self.merges],
+            "vocab_size": self.vocab_size,
+            "fingerprint": self.fingerprint(),
+            "split_pattern": self.split_pattern,
+            "special_tokens": list(self.special_tokens),
+        }
+        if self.tie_break is not None:
+            contents["tie_break"] = self.tie_break
+        if self.trained_on is not None:
+            contents["trained_on"] = self.trained_on
+        write_json(path, contents)
+
+
+def check_target(target_vocab_size: int, base_size: int) -> None:
+    """Raise TokenizerError if the vocabulary could not even hold the base tokens."""
+    if target_vocab_size < base_size:
+        raise TokenizerError(
+            f"vocab_size {target_vocab_size} is below the {base_size} base tokens; the minimum here is {base_size}"
+        )
+
+
+def merge_strings(base_tokens: Sequence[str], training: Training) -> list[tuple[str, str]]:
+    """The merges of `training` as pairs of tokens."""
+    tokens = list(base_tokens)
+    pairs = []
+    for merge in training.merges:
+        left, right = (tokens[half] for half in merge.pair)
+        pairs.append((left, right))
+        tokens.append(left + right)
+    return pairs
+
+
+def _build_tokens(base_tokens: list[str], merges: list[tuple[str, str]]) -> tuple[list[str], Int32Array]:
+    """All tokens in id order, and the merges as pairs of ids (R, 2); raises TokenizerError."""
+    tokens = list(base_tokens)
+    id_of = {token: index for index, token in enumerate(tokens)}
+    pairs = np.empty((len(merges), 2), dtype=np.int32)
+    for rank, (left, right) in enumerate(merges):
+        for half in (left, right):
+            if half not in id_of:
+                raise TokenizerError(f"merge {rank} ({left!r}, {right!r}): {half!r} is not a token by then")
+        if left + right in id_of:
+            raise TokenizerError(f"merge {rank} ({left!r}, {right!r}) makes {left + right!r}, which exists already")
+        pairs[rank] = id_of[left], id_of[right]
+        id_of[left + right] = len(tokens)
+        tokens.append(left + right)
+    return tokens, pairs
+
+
+def _check_special_tokens(special_tokens: Sequence[str], first_id: int) -> Mapping[str, int]:
+    table: dict[str, int] = {}
+    for token in special_tokens:
+        if not isinstance(token, str) or not token or token in table:
+            raise TokenizerError(f"special token {token!r} is empty, not a string, or stands twice")
+        table[token] = first_id + len(table)
+    return table
+
+
+def _gather(
+    ids: Int64Array, offsets: Int64Array, occurrences: Int64Array, document_ends: Int64Array
+) -> tuple[Int64Array, Int64Array]:
+    """Write out the ids of every occurrence: pretoken p has ids[offsets[p]:offsets[p+1]]."""
+    lengths = np.diff(offsets)[occurrences]
+    ends = np.cumsum(lengths)
+    # Position j of the result belongs to an occurrence that starts at ends - lengths: shift to where its ids lie.
+    shift = np.repeat(offsets[occurrences] - (ends - lengths), lengths)
+    gathered = ids[np.arange(len(shift)) + shift]
+    token_ends = np.concatenate([np.zeros(1, dtype=np.int64), ends])
+    return gathered, token_ends[document_ends]

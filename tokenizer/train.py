@@ -1,0 +1,188 @@
+"""One door to training: a contestant's settings and a corpus in, a tokenizer and the story of its training out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from data.config import require
+from data.files import sha256_text
+from data.splits import Split
+from tokenizer import engine, reference
+from tokenizer.base import Tokenizer
+from tokenizer.bpe import BPETokenizer, check_target, merge_strings
+from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer, utf8
+from tokenizer.char import Alphabet, CharTokenizer, alphabet_of
+from tokenizer.pretokenize import SplitPattern, pretokenize
+from tokenizer.reference import TieBreak, Training
+
+Kind = Literal["char", "byte", "char_bpe", "byte_bpe"]
+Engine = Literal["fast", "reference"]
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+_BPE_KINDS = ("char_bpe", "byte_bpe")
+
+
+@dataclass(frozen=True)
+class TokenizerConfig:
+    """How one contestant's tokenizer is made."""
+
+    kind: Kind
+    """`char`, `byte`, `char_bpe` (base: every character of all splits) or `byte_bpe` (base: the 256 bytes)."""
+    vocab_size: int | None = None
+    """Tokens to stop at, base and special tokens included; BPE kinds only, and required there."""
+    training_characters: int | None = 500_000
+    """Merges are learned from this many characters at the start of train; null means all of it."""
+    min_pair_frequency: int = 2
+    """Training stops when the best pair is seen less often."""
+    split_pattern: SplitPattern = "none"
+    """Where merges may not reach across: `none`, `space`, `gpt2` or `gpt4`."""
+    tie_break: TieBreak | None = None
+    """Who wins a tie; by default `first_seen` for char_bpe and `lowest_ids` for byte_bpe."""
+    special_tokens: tuple[str, ...] = ()
+    """Tokens with ids of their own that text never turns into unless the caller allows it."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in _BPE_KINDS:
+            require(self.vocab_size is None, f"vocab_size: a {self.kind} tokenizer has the size of its alphabet")
+            require(self.split_pattern == "none", f"split_pattern: a {self.kind} tokenizer has nothing to split")
+            require(not self.special_tokens, f"special_tokens: not offered for kind {self.kind}")
+            return
+        require(self.vocab_size is not None, f"vocab_size is missing; kind {self.kind} needs one")
+        require((self.vocab_size or 0) > 0, f"vocab_size: must be positive, found {self.vocab_size}")
+        require(self.min_pair_frequency >= 1, f"min_pair_frequency: must be 1 or more, found {self.min_pair_frequency}")
+        require(
+            self.training_characters is None or self.training_characters > 0,
+            f"training_characters: must be positive or null, found {self.training_characters}",
+        )
+
+    @property
+    def resolved_tie_break(self) -> TieBreak:
+        """The tie rule, with the kind's default filled in."""
+        return self.tie_break or ("first_seen" if self.kind == "char_bpe" else "lowest_ids")
+
+
+def provenance(config: TokenizerConfig, splits: Mapping[str, Split]) -> dict[str, Any]:
+    """What a tokenizer depends on: equal provenance means that training again would give the same file.
+
+    The merges depend on the train prefix, the base characters on which characters occur anywhere; nothing else of
+    val and test enters.
+    """
+    found: dict[str, Any] = {"kind": config.kind}
+    if config.kind in ("char", "char_bpe"):
+        found["alphabet_sha256"] = sha256_text("".join(alphabet_of(split.text for split in splits.values())))
+    if config.kind in _BPE_KINDS:
+        prefix = _prefix_documents(splits["train"], config.training_characters)
+        found |= {
+            "vocab_size": config.vocab_size,
+            "min_pair_frequency": config.min_pair_frequency,
+            "training_characters": sum(map(len, prefix)),
+            "training_documents": len(prefix),
+            "training_sha256": sha256_text("".join(prefix)),
+        }
+        found["split_pattern"] = config.split_pattern
+        found["tie_break"] = config.resolved_tie_break
+        found["special_tokens"] = list(config.special_tokens)
+    return found
+
+
+def train_tokenizer(
+    config: TokenizerConfig, splits: Mapping[str, Split], *, engine_name: Engine = "fast"
+) -> tuple[Tokenizer, Training | None]:
+    """Make the tokenizer of `config` for the corpus `splits`; the training is None where nothing is learned.
+
+    Base characters come from all splits, so that nothing is unrepresentable; merges from the train prefix only.
+    Raises TokenizerError if vocab_size is below the base, naming the minimum.
+    """
+    trained_on = provenance(config, splits)
+    if config.kind == "byte":
+        return ByteTokenizer(trained_on=trained_on), None
+    if config.kind == "char":
+        return CharTokenizer(alphabet_of(split.text for split in splits.values()), trained_on=trained_on), None
+    if config.kind == "char_bpe":
+        base_tokens = alphabet_of(split.text for split in splits.values())
+    else:
+        base_tokens = BYTE_CHARACTERS
+    assert config.vocab_size is not None, "checked when the configuration was made"
+    reserved = len(base_tokens) + len(config.special_tokens)
+    check_target(config.vocab_size, reserved)
+    training = learn_merges(
+        _prefix_documents(splits["train"], config.training_characters),
+        base_tokens,
+        config,
+        num_merges=config.vocab_size - reserved,
+        engine_name=engine_name,
+    )
+    tokenizer = BPETokenizer(
+        base_tokens,
+        merge_strings(base_tokens, training),
+        kind="char_bpe" if config.kind == "char_bpe" else "byte_bpe",
+        split_pattern=config.split_pattern,
+        special_tokens=config.special_tokens,
+        tie_break=config.resolved_tie_break,
+        trained_on=trained_on,
+    )
+    return tokenizer, training
+
+
+def learn_merges(
+    documents: Sequence[str],
+    base_tokens: Sequence[str],
+    config: TokenizerConfig,
+    *,
+    num_merges: int,
+    engine_name: Engine = "fast",
+) -> Training:
+    """Learn merges from `documents` with the fast engine or the reference; both give the same answer."""
+    pretokens = [pretoken for document in documents for pretoken in pretokenize(document, config.split_pattern)]
+    base_bytes = [
+        utf8(token) if config.kind == "char_bpe" else bytes([BYTE_CHARACTERS.index(token)]) for token in base_tokens
+    ]
+    symbols_of = _symbol_reader(config.kind, base_tokens)
+    if engine_name == "reference":
+        return reference.train(
+            [symbols_of(pretoken).tolist() for pretoken in pretokens],
+            base_bytes,
+            num_merges=num_merges,
+            min_pair_frequency=config.min_pair_frequency,
+            tie_break=config.resolved_tie_break,
+        )
+    if config.split_pattern == "none":
+        distinct, weights = pretokens, np.ones(len(pretokens), dtype=np.int64)
+    else:
+        counts: dict[str, int] = {}  # in order of first sight, as the engine wants them
+        for pretoken in pretokens:
+            counts[pretoken] = counts.get(pretoken, 0) + 1
+        distinct, weights = list(counts), np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
+    sequences = [symbols_of(pretoken) for pretoken in distinct]
+    return engine.train(
+        np.concatenate(sequences) if sequences else np.zeros(0, dtype=np.int32),
+        np.cumsum([0, *map(len, sequences)], dtype=np.int64),
+        weights,
+        base_bytes,
+        num_merges=num_merges,
+        min_pair_frequency=config.min_pair_frequency,
+        tie_break=config.resolved_tie_break,
+    )
+
+
+def _symbol_reader(kind: Kind, base_tokens: Sequence[str]) -> Any:
+    """The function from a pretoken to its base ids (int32)."""
+    if kind == "char_bpe":
+        return Alphabet(base_tokens).ids
+    id_of_byte = Alphabet(base_tokens).ids("".join(BYTE_CHARACTERS))
+    return lambda pretoken: id_of_byte[np.frombuffer(utf8(pretoken), np.uint8)]
+
+
+def _prefix_documents(split: Split, num_chars: int | None) -> list[str]:
+    """The documents of the first `num_chars` characters; the last one may be cut short."""
+    documents = split.documents()
+    if num_chars is None:
+        return documents
+    prefix = []
+    for document in documents:
+        if num_chars <= 0:
+            break
+        prefix.append(document[:num_chars])
+        num_chars -= len(document)
+    return prefix
