@@ -114,7 +114,9 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise DataError(f"{path} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+        raise DataError(
+            f"{path} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from error
 
 
 def canonical_json(value: Any) -> str:

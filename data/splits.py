@@ -1,9 +1,23 @@
 """Documents -> the three cleaned splits on disk, with a manifest that ties them to their source."""
 
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from data.clean import clean_document, refuse_lone_surrogate
+from data.errors import DataError
+from data.files import atomic_write, read_json, read_text, sha256_file, sha256_text, write_json, write_text
+from data.layout import SPLITS, Layout
+
+MAKE = "make data"
+_HASH_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -22,4 +36,193 @@ class Split:
     def documents(self) -> list[str]:
         """The documents as strings."""
         bounds = self.document_offsets.tolist()
-        return [self.text[start:end] for start, end in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [self.text[start:end] for start, end in pairwise(bounds)]
+
+
+@dataclass(frozen=True)
+class Document:
+    """One raw document as a source hands it over."""
+
+    name: str
+    """Where it came from, for messages: a file, a row, a module and line."""
+    text: str
+    """As read, before cleaning."""
+    split: str | None = None
+    """`train`, `val` or `test` where the source says so; None: by a hash of the cleaned text."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What a source hands over: the raw documents in order, and what they are."""
+
+    documents: list[Document]
+    """In the order in which they will stand in their split."""
+    identity: dict[str, Any]
+    """Plain values that change whenever the source's text can have changed; compared to tell what is up to date."""
+    provenance: dict[str, Any]
+    """Plain values for the reader of the manifest: where it came from, what was left out."""
+    revision: str | None = None
+    """Commit of the Hub dataset; None where there is none."""
+
+
+def split_by_hash(text: str, fractions: Sequence[float]) -> str:
+    """The split of a document, from the sha256 of its cleaned text: train, val or test by `fractions`.
+
+    It depends on nothing but the text, so adding or removing other documents moves none, and two equal documents
+    never stand on both sides of a border.
+    """
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    position = int.from_bytes(digest[: _HASH_BITS // 8], "big") / 2**_HASH_BITS
+    if position < fractions[0]:
+        return "train"
+    return "val" if position < fractions[0] + fractions[1] else "test"
+
+
+def clean_and_divide(
+    documents: Sequence[Document], cleaning: str, fractions: Sequence[float]
+) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """Clean every document and put it into its split; also what the cleaning did, in counts.
+
+    A document without any character is dropped and counted. Raises DataError for a lone surrogate and for a split
+    that would be empty.
+    """
+    divided: dict[str, list[str]] = {split: [] for split in SPLITS}
+    counts: Counter[str] = Counter(empty_documents_dropped=0)
+    for document in documents:
+        refuse_lone_surrogate(document.text, document.name)
+        text, changes = clean_document(document.text, cleaning)
+        counts.update(changes)
+        if not text:
+            counts["empty_documents_dropped"] += 1
+            continue
+        divided[document.split or split_by_hash(text, fractions)].append(text)
+    _refuse_empty_split(divided, documents, fractions)
+    return divided, dict(counts)
+
+
+def _refuse_empty_split(
+    divided: dict[str, list[str]], documents: Sequence[Document], fractions: Sequence[float]
+) -> None:
+    for index, split in enumerate(SPLITS):
+        if divided[split]:
+            continue
+        if any(document.split for document in documents):
+            raise DataError(f"the {split} split is empty: its source holds no text; give it at least one document")
+        total = sum(len(texts) for texts in divided.values())
+        raise DataError(
+            f"the {split} split is empty: none of the {total} documents fell into its {fractions[index]:.1%}; give "
+            "more documents (a `separator` cuts files into several), larger `fractions`, or one path each for "
+            "`train`, `val` and `test`"
+        )
+
+
+def write_splits(layout: Layout, corpus: str, divided: dict[str, list[str]], about: dict[str, Any]) -> dict[str, Any]:
+    """Write text and document offsets of the three splits, then the manifest: `about` plus the splits' figures.
+
+    The manifest comes last, so an interrupted run is never taken for a finished one. Returns the corpus's entry.
+    """
+    train_alphabet = set("".join(divided["train"]))
+    described = {}
+    for split in SPLITS:
+        text = "".join(divided[split])
+        lengths = np.array([len(document) for document in divided[split]], dtype=np.int64)
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
+        text_path, offsets_path = layout.split_text(corpus, split), layout.split_documents(corpus, split)
+        write_text(text_path, text)
+        with atomic_write(offsets_path) as file:
+            np.save(file, offsets, allow_pickle=False)
+        described[split] = {
+            **_figures(text, train_alphabet),
+            "documents": len(lengths),
+            "text": text_path.name,
+            "sha256": sha256_text(text),
+            "document_offsets": offsets_path.name,
+            "document_offsets_sha256": sha256_file(offsets_path),
+        }
+    entry = {**about, "splits": described}
+    write_json(layout.corpus_manifest, {**read_manifests(layout), corpus: entry})
+    return entry
+
+
+def _figures(text: str, train_alphabet: set[str]) -> dict[str, Any]:
+    occurrences = Counter(text)
+    absent = sorted(set(occurrences) - train_alphabet)
+    return {
+        "characters": len(text),
+        "bytes": len(text.encode("utf-8")),
+        "words": len(text.split()),  # runs of characters that are not white space
+        "distinct_characters": len(occurrences),
+        "characters_absent_from_train": [
+            {"character": character, "code_point": f"U+{ord(character):04X}", "count": occurrences[character]}
+            for character in absent
+        ],
+    }
+
+
+def read_manifests(layout: Layout) -> dict[str, Any]:
+    """The manifest's entry of every corpus under this root, by corpus name; empty if there is no manifest yet.
+
+    One file serves all corpora, because several experiments may share a root. Raises DataError if it is damaged.
+    """
+    path = layout.corpus_manifest
+    if not path.exists():
+        return {}
+    manifests = read_json(path)
+    if not (isinstance(manifests, dict) and all(isinstance(entry, dict) for entry in manifests.values())):
+        raise DataError(f"{path} is not a manifest of corpora; delete it and run `{MAKE}`")
+    return manifests
+
+
+def read_manifest(layout: Layout, corpus: str) -> dict[str, Any]:
+    """The manifest's entry of `corpus`. Raises DataError if it was never prepared."""
+    manifests = read_manifests(layout)
+    if corpus not in manifests:
+        raise DataError(f"{layout.corpus_manifest} holds no corpus {corpus!r}; run `{MAKE}`")
+    entry: dict[str, Any] = manifests[corpus]
+    return entry
+
+
+def outputs_match(layout: Layout, corpus: str, entry: dict[str, Any]) -> bool:
+    """Whether every output file of `corpus` exists with the hash that its manifest `entry` records."""
+    splits = entry.get("splits", {})
+    for split in SPLITS:
+        stored = splits.get(split, {})
+        for path, wanted in (
+            (layout.split_text(corpus, split), stored.get("sha256")),
+            (layout.split_documents(corpus, split), stored.get("document_offsets_sha256")),
+        ):
+            if not path.exists() or sha256_file(path) != wanted:
+                return False
+    return True
+
+
+def load_split(layout: Layout, corpus: str, split: str) -> Split:
+    """Read one cleaned split, refusing files that are not the ones the manifest describes.
+
+    Raises DataError naming both hashes, both files and the command that mends it.
+    """
+    stored = read_manifest(layout, corpus).get("splits", {}).get(split, {})
+    text_path, offsets_path = layout.split_text(corpus, split), layout.split_documents(corpus, split)
+    _verify(text_path, stored.get("sha256"), layout.corpus_manifest)
+    _verify(offsets_path, stored.get("document_offsets_sha256"), layout.corpus_manifest)
+    return Split(
+        name=split,
+        text=read_text(text_path),
+        document_offsets=np.load(offsets_path, allow_pickle=False),
+        sha256=stored["sha256"],
+    )
+
+
+def load_splits(layout: Layout, corpus: str) -> dict[str, Split]:
+    """All three cleaned splits by name; see `load_split`."""
+    return {split: load_split(layout, corpus, split) for split in SPLITS}
+
+
+def _verify(path: Path, wanted: str | None, manifest: Path) -> None:
+    if wanted is None:
+        raise DataError(f"{manifest} records no hash for {path}; run `{MAKE}`")
+    if not path.exists():
+        raise DataError(f"{path} does not exist, although {manifest} lists it; run `{MAKE}`")
+    found = sha256_file(path)
+    if found != wanted:
+        raise DataError(f"{path} has sha256 {found[:12]}…, but {manifest} says {wanted[:12]}…; run `{MAKE}`")

@@ -1,0 +1,153 @@
+"""What the tests of the tokenizer room share: small splits, both trainers behind one call, and nasty texts."""
+
+import hashlib
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from data.splits import Split
+from tokenizer import engine, kernels, reference
+from tokenizer.reference import Pair, TieBreak, Training
+
+PROJECT = Path(__file__).resolve().parents[1]
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+EVERY_BYTE = [bytes([byte]) for byte in range(256)]
+
+# Texts that other tokenizers lost something of. The keys are for the test ids.
+LOSSLESS_TEXTS: dict[str, str] = {
+    "two leading spaces": "  two leading spaces\n",
+    "only spaces": "      ",
+    "trailing newline": "trailing\n\n\n",
+    "no trailing newline": "none at the end",
+    "trailing spaces": "word   \n   ",
+    "crlf": "one\r\ntwo\r\n",
+    "lone cr": "one\rtwo\r",
+    "tabs": "\tone\t\ttwo\t\n",
+    "no-break space": "10\u00a0000\u00a0km \u00a0 x",
+    "line and paragraph separators": "a\u2028b\u2029c\u0085d \u2028\n",
+    "vertical tab and form feed": "a\x0bb\x0cc \x0b \n",
+    "nul": "a\x00b\x00\x00\n",
+    "byte order mark inside": "a\ufeffb \ufeff\n\ufeff",
+    "accents composed": "caf\u00e9 na\u00efve \u00c5ngstr\u00f6m\n",
+    "accents combining": "cafe\u0301 nai\u0308ve A\u030angstro\u0308m\n",
+    "emoji family": "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466 \U0001f44d\U0001f3fd!\n",
+    "flags": "\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7 \U0001f3f4\U000e0067\U000e0062\U000e007f\n",
+    "right to left": "\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627 \u200f(abc)\u200e 12\n",
+    "cjk without spaces": "\u6771\u4eac\u90fd\u306b\u4f4f\u3093\u3067\u3044\u307e\u3059\u3002\n",
+    "highest code points": "\U0010ffff\U00010000\uffff\ue000\ud7ff\n",
+    "looks like specials": "<|endoftext|> <unk> <s> [PAD]\n",
+    "looks like file syntax": '#version: 0.2\n# #\n"quoted" \\n {"type": "byte"}\n',
+    "contractions": "DON'T don't I\u2019M we'LL 'S'\n",
+    "digits": "8045311447 3.14 \u0661\u0662\u0663 \u00bd \u2167\n",
+}
+
+SURROGATES = {
+    "high": "ab \ud800 c",
+    "low": "ab \udfff c",
+    "a pair of them": "ab \ud83d\ude00 c",  # UTF-16 would spell an emoji so; in a str these are two lone surrogates
+}
+
+
+def make_split(name: str, documents: Sequence[str]) -> Split:
+    """A split as `data.splits.load_split` would give it."""
+    text = "".join(documents)
+    return Split(
+        name=name,
+        text=text,
+        document_offsets=np.cumsum([0, *map(len, documents)], dtype=np.int64),
+        # A lone surrogate has no UTF-8 form; such a split can only come from a caller that bypasses the data room.
+        sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+    )
+
+
+def make_splits(train: Sequence[str], val: Sequence[str], test: Sequence[str]) -> dict[str, Split]:
+    """The three splits of a corpus, from their documents."""
+    return {"train": make_split("train", train), "val": make_split("val", val), "test": make_split("test", test)}
+
+
+def flatten(sequences: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """The kernels' form of `sequences`: symbols (N,) int32 and offsets (P+1,) int64."""
+    symbols = np.array([symbol for sequence in sequences for symbol in sequence], dtype=np.int32)
+    return symbols, np.cumsum([0, *map(len, sequences)], dtype=np.int64)
+
+
+def train_with(
+    trainer: str,
+    sequences: Sequence[Sequence[int]],
+    base_bytes: Sequence[bytes],
+    *,
+    num_merges: int,
+    min_pair_frequency: int,
+    tie_break: TieBreak,
+) -> Training:
+    """Train with `reference` or `engine` on the same input."""
+    if trainer == "reference":
+        return reference.train(
+            sequences,
+            base_bytes,
+            num_merges=num_merges,
+            min_pair_frequency=min_pair_frequency,
+            tie_break=tie_break,
+        )
+    assert trainer == "engine"
+    symbols, offsets = flatten(sequences)
+    return engine.train(
+        symbols,
+        offsets,
+        np.ones(len(sequences), dtype=np.int64),
+        list(base_bytes),
+        num_merges=num_merges,
+        min_pair_frequency=min_pair_frequency,
+        tie_break=tie_break,
+    )
+
+
+def encode_with(
+    encoder: str, sequences: Sequence[Sequence[int]], merges: Sequence[Pair], base_size: int, limit: int | None = None
+) -> list[list[int]]:
+    """Encode every sequence with `reference` or `engine`; `limit` uses only the first so many merges."""
+    limit = len(merges) if limit is None else limit
+    if encoder == "reference":
+        return [reference.encode(sequence, merges[:limit], base_size) for sequence in sequences]
+    assert encoder == "engine"
+    symbols, offsets = flatten(sequences)
+    pairs = np.array(merges, dtype=np.int32).reshape(-1, 2)
+    keys, values = kernels.build_ranks(pairs)
+    ids, ends = kernels.encode(symbols, offsets, pairs, keys, values, limit, base_size)
+    assert ends[0] == 0 and ends[-1] == len(ids) and len(ends) == len(sequences) + 1
+    return [ids[start:end].tolist() for start, end in pairwise(ends)]
+
+
+def train_on_words(
+    trainer: str, words: Sequence[str], *, num_merges: int, min_pair_frequency: int, tie_break: TieBreak
+) -> tuple[list[tuple[str, str, int, int]], str]:
+    """Train on `words` over their sorted characters: [(left, right, count, replacements)], and the stop reason."""
+    alphabet = sorted(set("".join(words)))
+    training = train_with(
+        trainer,
+        [[alphabet.index(character) for character in word] for word in words],
+        [character.encode() for character in alphabet],
+        num_merges=num_merges,
+        min_pair_frequency=min_pair_frequency,
+        tie_break=tie_break,
+    )
+    tokens, rows = list(alphabet), []
+    for rank, merge in enumerate(training.merges):
+        left, right = (tokens[half] for half in merge.pair)
+        assert (merge.rank, merge.new_id) == (rank, len(tokens))
+        tokens.append(left + right)
+        rows.append((left, right, merge.count, merge.replacements))
+    return rows, training.stop_reason
+
+
+def read_shared(name: str) -> str:
+    """A text of the shared data, line ends untouched; skips the test visibly where the folder is absent."""
+    path = SHARED_DATA / name
+    if not path.exists():
+        pytest.skip(f"needs the shared development text {name}")
+    return path.read_bytes().decode("utf-8")
