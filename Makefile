@@ -1,0 +1,78 @@
+# The user's command line. Every target first makes what it needs, the environment included, and nothing that is up
+# to date; what is up to date is decided by content, in the scripts. `make help` lists the targets below.
+
+EXPERIMENT ?= wikitext2
+CONTESTANT ?= bpe
+PYTHON     ?= python3
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+# Settings of the file to replace, such as SET="train.seed=2 train.batch_size=16".
+WITH  := --config $(EXPERIMENT) $(foreach setting,$(SET),--set $(setting))
+# The environment is up to date while pyproject.toml and constraints.txt hold what they held when it was made.
+READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut -d ' ' -f 1)
+
+export PROMPT
+
+.PHONY: help setup data tokenizer encode train compare sample all demo test test-slow check clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@echo
+	@echo "  EXPERIMENT=$(EXPERIMENT) selects configs/$(EXPERIMENT).yaml (there: $(basename $(notdir $(wildcard configs/*.yaml))));"
+	@echo "  SET=\"train.seed=2\" replaces settings of the file."
+
+setup: $(READY) ## make .venv with everything in it; does nothing when it is up to date
+
+$(READY): pyproject.toml constraints.txt
+	@if [ ! -e $@ ]; then \
+	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=…")' && \
+	  $(PYTHON) -m venv $(VENV) && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' && \
+	  $(BIN)/python -m scripts.warm && \
+	  rm -f $(VENV)/.ready-* && touch $@; \
+	fi
+
+data: $(READY) ## fetch or build the corpus, clean it, cut it into splits
+	@$(BIN)/python -m scripts.data $(WITH)
+
+tokenizer: $(READY) ## train the tokenizers; VOCAB=1000 TRAINING_CHARACTERS=1000000 MIN_PAIR_FREQUENCY=2
+	@$(BIN)/python -m scripts.tokenizer $(WITH) $(if $(VOCAB),--vocab $(VOCAB)) \
+	  $(if $(TRAINING_CHARACTERS),--training-characters $(TRAINING_CHARACTERS)) \
+	  $(if $(MIN_PAIR_FREQUENCY),--min-pair-frequency $(MIN_PAIR_FREQUENCY)) $(if $(ENGINE),--engine $(ENGINE))
+
+encode: $(READY) ## encode all splits with every tokenizer, proven lossless
+	@$(BIN)/python -m scripts.encode $(WITH)
+
+train-%: $(READY) ## train and score one contestant: train-char, train-bpe, …; FORCE=1 begins anew
+	@$(BIN)/python -m scripts.train $(WITH) --contestant $* $(if $(FORCE),--force)
+
+compare: $(READY) ## the table, the curves and the verdict
+	@$(BIN)/python -m scripts.compare $(WITH)
+
+sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" TOKENS= TEMPERATURE= TOP_K= SEED=
+	@$(BIN)/python -m scripts.sample $(WITH) --contestant $(CONTESTANT) --prompt "$$PROMPT" \
+	  $(if $(TOKENS),--tokens $(TOKENS)) $(if $(TEMPERATURE),--temperature $(TEMPERATURE)) \
+	  $(if $(TOP_K),--top-k $(TOP_K)) $(if $(SEED),--seed $(SEED))
+
+all: compare ## everything above, for EXPERIMENT
+
+demo: ## the whole experiment offline, in a few minutes: the same as `make all EXPERIMENT=demo`
+	@$(MAKE) --no-print-directory all EXPERIMENT=demo
+
+test: $(READY) ## the tests
+	@$(BIN)/python -m pytest
+
+test-slow: $(READY) ## the slow tests
+	@$(BIN)/python -m pytest -m slow
+
+check: $(READY) ## format, lint, types, import direction
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+clean: ## remove caches; results stay (`rm -r demo` removes the demo)
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info
+	find data tokenizer model compare scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +

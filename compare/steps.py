@@ -1,0 +1,162 @@
+"""The chain, step by step. Each step first makes what it needs and does nothing that is already up to date.
+
+Up to date is decided by content: every artefact records the hashes of what it was made from. A touched file costs
+nothing, an edited one is never missed.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from compare.experiment import Experiment
+from compare.report import comparison_is_up_to_date, write_comparison
+from compare.runs import read_run
+from data import sources, splits
+from data.files import read_text
+from data.splits import Split
+from model.report import evaluate_contestant, report_is_up_to_date
+from model.train import train
+from tokenizer import encode_splits
+from tokenizer.base import Tokenizer
+from tokenizer.encode_splits import EncodedSplit
+from tokenizer.load import load_tokenizer
+from tokenizer.report import describe
+from tokenizer.train import Engine, TokenizerConfig, effective_settings, provenance, train_tokenizer
+
+
+class Steps:
+    """One experiment's chain. Texts and tokenizers are kept once read, so that `all` reads them once."""
+
+    def __init__(self, experiment: Experiment, *, echo: Callable[[str], None] = print) -> None:
+        """`echo` gets one line for every step that was done or found up to date."""
+        self.experiment = experiment
+        self.layout = experiment.layout
+        self.echo = echo
+        self.num_done = 0
+        """Steps that had work to do."""
+        self._splits: dict[str, Split] | None = None
+        self._tokenizers: dict[str, Tokenizer] = {}
+        self._encoded: dict[str, dict[str, EncodedSplit]] = {}
+
+    def _did(self, line: str) -> None:
+        self.num_done += 1
+        self.echo(line)
+
+    def data(self) -> dict[str, Split]:
+        """The cleaned splits."""
+        if self._splits is None:
+            corpus = self.experiment.corpus
+            manifest = self.layout.corpus_manifest
+            if sources.is_up_to_date(corpus, self.layout):
+                self.echo(f"data: up to date ({manifest})")
+            else:
+                sources.prepare(corpus, self.layout)
+                self._did(f"data: wrote {manifest}")
+            self._splits = splits.load_splits(self.layout, corpus.corpus_name)
+        return self._splits
+
+    def tokenizer(
+        self,
+        name: str,
+        *,
+        own_settings: Mapping[str, Any] | None = None,
+        engine_name: Engine = "fast",
+    ) -> Tokenizer:
+        """The tokenizer of contestant `name`.
+
+        `own_settings` (from the verb `tokenizer`) replace configured values for this training; none of them, {},
+        means exactly the configuration. They are remembered in the file, and steps that have no say (None) keep such
+        a tokenizer for as long as the configured values stay what they were.
+        """
+        if name in self._tokenizers:
+            return self._tokenizers[name]
+        splits = self.data()
+        path = self.layout.tokenizer(name)
+        configured = self.experiment.contestant(name).tokenizer
+        if path.exists():
+            tokenizer = load_tokenizer(path)
+            if self._is_current(tokenizer, configured, own_settings):
+                self.echo(f"tokenizer {name}: up to date ({path})")
+                self._tokenizers[name] = tokenizer
+                return tokenizer
+        tokenizer, training = train_tokenizer(
+            configured, splits, own_settings=own_settings or {}, engine_name=engine_name
+        )
+        tokenizer.save(path)
+        self._did(describe(name, tokenizer, training, splits))
+        self._tokenizers[name] = tokenizer
+        return tokenizer
+
+    def _is_current(
+        self,
+        tokenizer: Tokenizer,
+        configured: TokenizerConfig,
+        own_settings: Mapping[str, Any] | None,
+    ) -> bool:
+        stored = getattr(tokenizer, "trained_on", None)
+        if stored is None:
+            return False  # not made by this chain
+        if own_settings is None:
+            own_settings = effective_settings(configured, stored)
+            if own_settings:
+                self.echo(f"  the tokenizer keeps the settings it was given when it was trained: {own_settings}")
+        return bool(stored == provenance(configured, self.data(), own_settings or {}))
+
+    def encode(self, name: str) -> dict[str, EncodedSplit]:
+        """The encoded splits of contestant `name`."""
+        if name not in self._encoded:
+            splits = self.data()
+            tokenizer = self.tokenizer(name)
+            folder = self.layout.encoded(name)
+            if encode_splits.is_up_to_date(folder, splits, tokenizer.fingerprint()):
+                self.echo(f"encode {name}: up to date ({folder})")
+            else:
+                manifest = encode_splits.write_encoded(folder, splits, tokenizer)
+                self._did(f"encode {name}: wrote {folder}\n{encode_splits.summarize(manifest)}")
+            self._encoded[name] = encode_splits.load_encoded(
+                folder, tokenizer, tokenizer_path=self.layout.tokenizer(name), make="make encode"
+            )
+        return self._encoded[name]
+
+    def train(self, name: str, *, restart: bool = False) -> Path:
+        """The report of contestant `name`'s finished and evaluated run."""
+        contestant = self.experiment.contestant(name)
+        encoded = self.encode(name)
+        tokenizer = self.tokenizer(name)
+        folder = self.layout.checkpoints(name)
+        report = folder / "report.json"
+        result = train(
+            contestant=name,
+            tokenizer=tokenizer,
+            tokenizer_path=self.layout.tokenizer(name),
+            splits=encoded,
+            model_config=contestant.model_config(tokenizer.vocab_size),
+            train_config=contestant.train,
+            folder=folder,
+            restart=restart,
+        )
+        if result.num_steps_now == 0 and report_is_up_to_date(folder, encoded, contestant.evaluate):
+            self.echo(f"train {name}: up to date ({report})")
+            return report
+        evaluate_contestant(
+            folder=folder,
+            tokenizer=tokenizer,
+            tokenizer_path=self.layout.tokenizer(name),
+            splits=encoded,
+            num_words={split: len(text.text.split()) for split, text in self.data().items()},
+            config=contestant.evaluate,
+            device=contestant.train.device,
+        )
+        self._did(f"train {name}: wrote {report}")
+        return report
+
+    def compare(self) -> str:
+        """The comparison of all contestants, as the text that is printed."""
+        runs = [read_run(self.train(name).parent) for name in self.experiment.contestants]
+        if comparison_is_up_to_date(self.layout.reports, runs, self.experiment):
+            self.echo(f"compare: up to date ({self.layout.reports})")
+        else:
+            corpus = splits.read_manifest(self.layout, self.experiment.corpus.corpus_name)
+            write_comparison(self.layout.reports, self.experiment, runs, corpus)
+            self._did(f"compare: wrote {self.layout.reports}")
+        return read_text(self.layout.reports / "comparison.txt")

@@ -1,0 +1,18 @@
+"""Make whatever is missing, then compare all contestants in bits per character."""
+
+from compare.steps import Steps
+from scripts import cli
+
+
+def main() -> None:
+    """Verbs `compare` and `all`: every step makes what it needs, so the last one makes everything."""
+    arguments = cli.parser(__doc__).parse_args()
+    steps = Steps(cli.experiment_of(arguments))
+    comparison = steps.compare()
+    print(f"\n{comparison}", end="")
+    if steps.num_done == 0:
+        print("\nNothing to do: everything was up to date.")
+
+
+if __name__ == "__main__":
+    cli.run(main)

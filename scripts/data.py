@@ -1,0 +1,14 @@
+"""Fetch or build the corpus, clean it and cut it into splits."""
+
+from compare.steps import Steps
+from scripts import cli
+
+
+def main() -> None:
+    """Verb `data`."""
+    arguments = cli.parser(__doc__).parse_args()
+    Steps(cli.experiment_of(arguments)).data()
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,19 @@
+"""Encode all splits with the contestants' tokenizers, proving that nothing is lost."""
+
+from compare.steps import Steps
+from scripts import cli
+
+
+def main() -> None:
+    """Verb `encode`."""
+    parser = cli.parser(__doc__)
+    parser.add_argument("--contestant", help="only this one; all by default")
+    arguments = parser.parse_args()
+    experiment = cli.experiment_of(arguments)
+    steps = Steps(experiment)
+    for name in cli.contestants_of(arguments, experiment):
+        steps.encode(name)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,45 @@
+"""Let a trained contestant continue a prompt."""
+
+import sys
+
+from compare.steps import Steps
+from model import checkpoint
+from model.generate import generate
+from scripts import cli
+from tokenizer.load import load_tokenizer
+
+
+def main() -> None:
+    """Verb `sample`. Whole characters are printed as they come."""
+    parser = cli.parser(__doc__)
+    parser.add_argument("--contestant", default="bpe")
+    parser.add_argument("--prompt", default="", help="text to continue; empty starts a document")
+    parser.add_argument("--tokens", type=int, default=200, help="tokens to generate")
+    parser.add_argument("--temperature", type=float, default=0.8, help="0 always takes the likeliest token")
+    parser.add_argument("--top-k", type=int, default=None, help="draw among the k likeliest only")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    steps = Steps(cli.experiment_of(arguments), echo=lambda line: print(line, file=sys.stderr))
+    name = steps.experiment.contestant(arguments.contestant).name
+    folder, tokenizer_path = steps.layout.checkpoints(name), steps.layout.tokenizer(name)
+    if not (folder / checkpoint.BEST).exists():
+        steps.train(name)
+    tokenizer = load_tokenizer(tokenizer_path)
+    model, _ = checkpoint.load_model(folder, "best", tokenizer, tokenizer_path)
+    pieces = generate(
+        model,
+        tokenizer,
+        arguments.prompt,
+        num_tokens=arguments.tokens,
+        temperature=arguments.temperature,
+        top_k=arguments.top_k,
+        seed=arguments.seed,
+    )
+    print(arguments.prompt, end="", flush=True)
+    for piece in pieces:
+        print(piece, end="", flush=True)
+    print()
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,44 @@
+"""Train the contestants' tokenizers and tell what was learned."""
+
+import argparse
+from typing import Any
+
+from compare.steps import Steps
+from scripts import cli
+from tokenizer.train import BPE_KINDS, ENGINES
+
+_ALL = "all"
+
+
+def main() -> None:
+    """Verb `tokenizer`. The options for training concern the BPE contestants and are kept by later verbs."""
+    parser = cli.parser(__doc__)
+    parser.add_argument("--contestant", help="only this one; all by default")
+    parser.add_argument("--vocab", type=int, help="tokens to stop at, instead of vocab_size")
+    parser.add_argument("--training-characters", type=_characters, help="characters of train to learn from, or `all`")
+    parser.add_argument("--min-pair-frequency", type=int, help="stop when the best pair is seen less often")
+    parser.add_argument("--engine", choices=ENGINES, default="fast", help="`reference` is slow and says the same")
+    arguments = parser.parse_args()
+    experiment = cli.experiment_of(arguments)
+    steps = Steps(experiment)
+    for name in cli.contestants_of(arguments, experiment):
+        is_bpe = experiment.contestant(name).tokenizer.kind in BPE_KINDS
+        own_settings = _own_settings(arguments) if is_bpe else {}
+        steps.tokenizer(name, own_settings=own_settings, engine_name=arguments.engine)
+
+
+def _characters(written: str) -> int | str:
+    return written if written == _ALL else int(written)
+
+
+def _own_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    given = {
+        "vocab_size": arguments.vocab,
+        "training_characters": arguments.training_characters,
+        "min_pair_frequency": arguments.min_pair_frequency,
+    }
+    return {key: None if value == _ALL else value for key, value in given.items() if value is not None}
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,20 @@
+"""Train one contestant's model until its budget is spent, then score val and test."""
+
+from compare.steps import Steps
+from scripts import cli
+
+
+def main() -> None:
+    """Verb `train`. An interrupted run goes on where it stopped."""
+    parser = cli.parser(__doc__)
+    parser.add_argument("--contestant", help="only this one; all by default")
+    parser.add_argument("--force", action="store_true", help="drop what an earlier run left and begin anew")
+    arguments = parser.parse_args()
+    experiment = cli.experiment_of(arguments)
+    steps = Steps(experiment)
+    for name in cli.contestants_of(arguments, experiment):
+        steps.train(name, restart=arguments.force)
+
+
+if __name__ == "__main__":
+    cli.run(main)

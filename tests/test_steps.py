@@ -1,0 +1,214 @@
+"""The whole chain on a small corpus: what is made, what is left alone, what is refused."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from chain_helpers import experiment_values, write_corpus, write_experiment
+
+from compare.experiment import load_experiment
+from compare.steps import Steps
+from data.errors import CheckpointError, ReportError, TokenizerError
+from data.files import read_json
+from tokenizer.load import load_tokenizer
+
+
+def steps_of(folder: Path, settings: tuple[str, ...] = ()) -> tuple[Steps, list[str]]:
+    lines: list[str] = []
+    return Steps(load_experiment(folder / "words.yaml", settings), echo=lines.append), lines
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    write_experiment(tmp_path / "words.yaml", experiment_values(tmp_path / "run", write_corpus(tmp_path / "texts")))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished comparison, shared by tests that only read it."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_experiment(folder / "words.yaml", experiment_values(folder / "run", write_corpus(folder / "texts")))
+    steps_of(folder)[0].compare()
+    return folder
+
+
+def test_artefacts_lie_where_the_design_says(finished: Path) -> None:
+    root = finished / "run"
+    for path in (
+        "data/processed/words_train_clean.txt",
+        "data/processed/manifest.json",
+        "data/processed/words_val_docs.npy",
+        "tokenizer/char_tokenizer.json",
+        "tokenizer/bpe_tokenizer.json",
+        "data/encoded/train_ids.pt",
+        "data/encoded_bpe/test_ids.pt",
+        "data/encoded_bpe/manifest.json",
+        "checkpoints/bpe/last.pt",
+        "checkpoints/bpe/best.pt",
+        "checkpoints/bpe/tokenizer.json",
+        "checkpoints/bpe/config.json",
+        "checkpoints/bpe/metrics.jsonl",
+        "checkpoints/bpe/report.json",
+        "checkpoints/char/val_nats.npz",
+        "checkpoints/char/test_nats.npz",
+        "reports/comparison.json",
+        "reports/comparison.md",
+        "reports/curve_characters.svg",
+        "reports/curve_seconds.png",
+    ):
+        assert (root / path).is_file(), path
+    assert {path.name for path in finished.iterdir()} == {"words.yaml", "texts", "run"}  # nothing outside the root
+
+
+def test_every_tensor_file_loads_without_unpickling(finished: Path) -> None:
+    paths = sorted((finished / "run").rglob("*.pt"))
+    assert len(paths) == 2 * 3 + 2 * 2  # ids of three splits, two checkpoints, for two contestants
+    for path in paths:
+        assert torch.load(path, weights_only=True) is not None
+
+
+def test_a_second_run_does_nothing_and_touches_nothing(finished: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (finished / "run").rglob("*") if path.is_file()}
+    steps, lines = steps_of(finished)
+    text = steps.compare()
+    assert steps.num_done == 0
+    assert all("up to date" in line for line in lines)
+    assert "Verdict:" in text
+    assert {path: path.stat().st_mtime_ns for path in (finished / "run").rglob("*") if path.is_file()} == before
+
+
+def test_a_touched_file_costs_nothing(finished: Path) -> None:
+    for path in [*(finished / "texts").iterdir(), *(finished / "run").rglob("*.json")]:
+        os.utime(path)
+    steps, _ = steps_of(finished)
+    steps.compare()
+    assert steps.num_done == 0
+
+
+def test_both_contestants_are_scored_on_the_same_text_exactly(finished: Path) -> None:
+    reports = [read_json(finished / "run/checkpoints" / name / "report.json") for name in ("char", "bpe")]
+    text = (finished / "run/data/processed/words_test_clean.txt").read_text(encoding="utf-8")
+    for report in reports:
+        test = report["splits"]["test"]
+        assert test["num_chars"] == len(text)
+        assert test["num_bytes"] == len(text.encode("utf-8"))
+        assert test["num_words"] == len(text.split())
+        assert test["bits_per_byte"] == pytest.approx(test["bits_per_char"] * len(text) / len(text.encode("utf-8")))
+    assert reports[0]["splits"]["test"]["text_sha256"] == reports[1]["splits"]["test"]["text_sha256"]
+
+
+def test_a_budget_in_characters_is_met_by_both_within_one_step(finished: Path) -> None:
+    for name in ("char", "bpe"):
+        seen = read_json(finished / "run/checkpoints" / name / "report.json")["seen"]
+        manifest = read_json(finished / "run/data" / ("encoded" if name == "char" else "encoded_bpe") / "manifest.json")
+        longest_step = 8 * 16 * manifest["splits"]["train"]["num_chars"] / manifest["splits"]["train"]["num_tokens"] * 2
+        assert 6_000 <= seen["characters"] < 6_000 + longest_step
+
+
+def test_identity_runs_down_the_chain(finished: Path) -> None:
+    root = finished / "run"
+    corpus = read_json(root / "data/processed/manifest.json")["words"]
+    tokenizer = load_tokenizer(root / "tokenizer/bpe_tokenizer.json")
+    encoded = read_json(root / "data/encoded_bpe/manifest.json")
+    checkpoint = torch.load(root / "checkpoints/bpe/best.pt", weights_only=True)
+    report = read_json(root / "checkpoints/bpe/report.json")
+    assert encoded["splits"]["test"]["text_sha256"] == corpus["splits"]["test"]["sha256"]
+    assert encoded["tokenizer_fingerprint"] == tokenizer.fingerprint() == checkpoint["tokenizer_fingerprint"]
+    assert report["tokenizer"]["fingerprint"] == tokenizer.fingerprint()
+    assert report["splits"]["test"]["text_sha256"] == corpus["splits"]["test"]["sha256"]
+    comparison = read_json(root / "reports/comparison.json")
+    assert comparison["fingerprints"]["bpe"] == tokenizer.fingerprint()
+
+
+def test_new_training_text_reaches_the_checkpoint_or_is_refused(chain: Path) -> None:
+    steps_of(chain)[0].train("char")
+    write_corpus(chain / "texts", seed=2)
+    steps, lines = steps_of(chain)
+    with pytest.raises(CheckpointError) as caught:
+        steps.train("char")  # the finished run is of the old text: nothing is thrown away unasked
+    assert "--force" in str(caught.value) or "FORCE=1" in str(caught.value)
+    assert any(line.startswith("data: wrote") for line in lines)
+    assert any(line.startswith("encode char: wrote") for line in lines)
+    steps.train("char", restart=True)
+    again, _ = steps_of(chain)
+    again.train("char")
+    assert again.num_done == 0
+
+
+def test_own_settings_survive_later_steps_until_the_configuration_changes(chain: Path) -> None:
+    steps_of(chain)[0].tokenizer("bpe", own_settings={"vocab_size": 40})
+    later, lines = steps_of(chain)
+    later.encode("bpe")
+    assert later.tokenizer("bpe").vocab_size == 40
+    assert any("vocab_size" in line and "40" in line for line in lines)
+    edited, _ = steps_of(chain, ("contestants.bpe.tokenizer.vocab_size=50",))
+    assert edited.tokenizer("bpe").vocab_size == 50
+
+
+def test_the_verb_tokenizer_without_own_settings_means_the_configuration(chain: Path) -> None:
+    steps_of(chain)[0].tokenizer("bpe", own_settings={"vocab_size": 40})
+    assert steps_of(chain)[0].tokenizer("bpe", own_settings={}).vocab_size == 60
+
+
+def test_one_contestant_leaves_the_other_alone(chain: Path) -> None:
+    steps_of(chain)[0].encode("char")
+    before = (chain / "run/data/encoded/train_ids.pt").read_bytes()
+    steps_of(chain)[0].encode("bpe")
+    assert (chain / "run/data/encoded/train_ids.pt").read_bytes() == before
+
+
+def test_a_vocabulary_below_the_alphabet_names_the_minimum(chain: Path) -> None:
+    steps, _ = steps_of(chain, ("contestants.bpe.tokenizer.vocab_size=3",))
+    with pytest.raises(TokenizerError, match="the minimum here is"):
+        steps.tokenizer("bpe")
+    assert not (chain / "run/tokenizer/bpe_tokenizer.json").exists()
+
+
+def edit_report(folder: Path, contestant: str, change: Callable[[dict[str, Any]], None]) -> None:
+    path = folder / "run/checkpoints" / contestant / "report.json"
+    report = read_json(path)
+    change(report)
+    path.write_text(json.dumps(report), encoding="utf-8")
+
+
+def test_stored_losses_that_are_not_the_reports_are_refused(chain: Path) -> None:
+    from compare.runs import read_run
+
+    steps_of(chain)[0].compare()
+    folder = chain / "run/checkpoints/bpe"
+    original = (folder / "test_nats.npz").read_bytes()
+    (folder / "test_nats.npz").write_bytes((folder / "val_nats.npz").read_bytes())
+    with pytest.raises(ReportError, match="sha256"):
+        read_run(folder)
+    (folder / "test_nats.npz").write_bytes(original)
+    edit_report(chain, "bpe", lambda report: report["splits"]["test"].update(bits_per_char=0.7))
+    with pytest.raises(ReportError, match="gives bits_per_char"):
+        read_run(folder)
+
+
+def test_different_texts_are_refused(chain: Path) -> None:
+    from compare.runs import check_comparable, read_run
+
+    steps_of(chain)[0].compare()
+    edit_report(chain, "bpe", lambda report: report["splits"]["test"].update(text_sha256="0" * 64))
+    runs = [read_run(chain / "run/checkpoints" / name) for name in ("char", "bpe")]
+    with pytest.raises(ReportError, match="scored on different test texts"):
+        check_comparable(runs)
+
+
+def test_the_same_seed_gives_the_same_result(chain: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other")
+    write_experiment(other / "words.yaml", experiment_values(other / "run", write_corpus(other / "texts")))
+    results = []
+    for folder in (chain, other):
+        report = read_json(steps_of(folder)[0].train("bpe"))
+        metrics = [json.loads(line) for line in (folder / "run/checkpoints/bpe/metrics.jsonl").read_text().splitlines()]
+        results.append((report["splits"], [{k: v for k, v in m.items() if k != "seconds"} for m in metrics]))
+        for split in report["splits"].values():
+            split.pop("nats_sha256")
+    assert results[0] == results[1]
