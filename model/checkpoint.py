@@ -1,0 +1,229 @@
+"""Checkpoints: tensors and plain values only, tied to one tokenizer, one text and one configuration.
+
+`last.pt` holds everything that resuming needs; `best.pt` the weights with the lowest val bits per character.
+"""
+
+import dataclasses
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from data.config import build
+from data.errors import CheckpointError
+from data.files import atomic_write, sha256_file
+from model.gpt import MiniGPT, MiniGPTConfig
+from tokenizer.base import Tokenizer
+from tokenizer.encode_splits import EncodedSplit
+
+FORMAT = 1
+LAST, BEST, TOKENIZER_COPY, CONFIG, METRICS = "last.pt", "best.pt", "tokenizer.json", "config.json", "metrics.jsonl"
+RESULTS = ("report.json", "val_nats.npz", "test_nats.npz")
+IDENTITY_KEYS = (
+    "format",
+    "contestant",
+    "tokenizer_kind",
+    "tokenizer_fingerprint",
+    "tokenizer_sha256",
+    "vocab_size",
+    "model_config",
+    "train_config",
+    "data",
+)
+REQUIRED_KEYS = (*IDENTITY_KEYS, "model", "spent", "best", "finished", "environment")
+# How a run is carried out, not what it is: these may change between a checkpoint and its continuation.
+FREE_SETTINGS = frozenset({"num_threads", "device", "checkpoint_every_seconds"})
+
+
+def restart_command(contestant: str) -> str:
+    """What a user types to train a contestant anew."""
+    return f"python -m scripts.train --contestant {contestant} --force"
+
+
+def identity_of(
+    *,
+    contestant: str,
+    tokenizer: Tokenizer,
+    tokenizer_path: Path,
+    splits: dict[str, EncodedSplit],
+    model_config: MiniGPTConfig,
+    train_config: Any,
+) -> dict[str, Any]:
+    """What a run is: the part of a checkpoint that must agree before it is continued or evaluated."""
+    return {
+        "format": FORMAT,
+        "contestant": contestant,
+        "tokenizer_kind": tokenizer.kind,
+        "tokenizer_fingerprint": tokenizer.fingerprint(),
+        "tokenizer_sha256": sha256_file(tokenizer_path),
+        "vocab_size": tokenizer.vocab_size,
+        "model_config": dataclasses.asdict(model_config),
+        "train_config": dataclasses.asdict(train_config),
+        "data": _data_of(splits),
+    }
+
+
+def _data_of(splits: dict[str, EncodedSplit]) -> dict[str, dict[str, str]]:
+    """Where the data of a run lies and what it is; test is no part of a run."""
+    return {
+        name: {
+            "path": str(splits[name].path),
+            "ids_sha256": splits[name].ids_sha256,
+            "text_sha256": splits[name].text_sha256,
+        }
+        for name in ("train", "val")
+    }
+
+
+def save(path: Path, state: dict[str, Any]) -> None:
+    """Write `state` atomically. Raises TypeError for a value that `weights_only` loading would refuse."""
+    plain = _storable(state, "state")
+    with atomic_write(path) as file:
+        torch.save(plain, file)
+
+
+def _storable(value: Any, where: str) -> Any:
+    """A copy of `value` fit for the file: tensors on the CPU, each owning just its own storage."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().clone(memory_format=torch.contiguous_format)
+    if isinstance(value, dict):
+        return {_storable(key, where): _storable(item, f"{where}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [_storable(item, f"{where}[{index}]") for index, item in enumerate(value)]
+        return items if isinstance(value, list) else tuple(items)
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    raise TypeError(f"{where} is a {type(value).__name__}; checkpoints hold tensors and plain values only")
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a checkpoint. Raises CheckpointError when it is absent, damaged, or not one of ours."""
+    if not path.exists():
+        raise CheckpointError(f"{path} does not exist; train the contestant first")
+    try:
+        with zipfile.ZipFile(path) as archive:  # torch checks no checksums: a flipped bit would pass for a weight
+            damaged = archive.testzip()
+        if damaged is not None:
+            raise zipfile.BadZipFile(f"bad checksum of {damaged}")
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError, zipfile.BadZipFile, EOFError, KeyError, ValueError, OSError) as error:
+        cause = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CheckpointError(
+            f"{path} is damaged and cannot be read ({cause}); delete it, or train again with --force"
+        ) from error
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        found = state.get("format") if isinstance(state, dict) else type(state).__name__
+        raise CheckpointError(
+            f"{path} is not a checkpoint of format {FORMAT} (found {found!r}); train again with --force"
+        )
+    missing = [key for key in REQUIRED_KEYS if key not in state]
+    if missing:
+        raise CheckpointError(f"{path} lacks {', '.join(missing)}; train again with --force")
+    return state
+
+
+def verify_tokenizer(state: dict[str, Any], path: Path, tokenizer: Tokenizer, tokenizer_path: Path) -> None:
+    """Raise CheckpointError unless the checkpoint `state` read from `path` was made with `tokenizer`.
+
+    Identity is the fingerprint, so another tokenizer of equal size is refused as well; the copy of the tokenizer
+    file that lies beside the checkpoint must be unchanged.
+    """
+    stored, given = state["tokenizer_fingerprint"], tokenizer.fingerprint()
+    if stored != given:
+        raise CheckpointError(
+            f"{path} was trained with tokenizer {stored[:12]}… ({state['vocab_size']} tokens), but {tokenizer_path} is "
+            f"{given[:12]}… ({tokenizer.vocab_size} tokens); restore that tokenizer (a copy is "
+            f"{path.parent / TOKENIZER_COPY}) or train anew with `{restart_command(state['contestant'])}`"
+        )
+    copy = path.parent / TOKENIZER_COPY
+    found = sha256_file(copy) if copy.exists() else "nothing"
+    if found != state["tokenizer_sha256"]:
+        raise CheckpointError(
+            f"{copy} is not the tokenizer file that {path} was trained with (sha256 {found[:12]}…, it recorded "
+            f"{state['tokenizer_sha256'][:12]}…); copy {tokenizer_path} there again if that file has this hash, or "
+            f"train anew with `{restart_command(state['contestant'])}`"
+        )
+
+
+def verify_run(state: dict[str, Any], path: Path, wanted: dict[str, Any]) -> None:
+    """Raise CheckpointError unless `state` read from `path` is of the run that `wanted` (identity_of) describes."""
+    _verify_hashes(state, path, wanted["data"])
+    mend = f"or train anew with `{restart_command(wanted['contestant'])}`"
+    for block in ("model_config", "train_config"):
+        differences = _differences(state[block], wanted[block], block.removesuffix("_config"))
+        if differences:
+            raise CheckpointError(
+                f"{path} was made with other settings: {'; '.join(differences)} in the configuration; "
+                f"restore them, {mend}"
+            )
+    if state["contestant"] != wanted["contestant"]:
+        raise CheckpointError(
+            f"{path} is of contestant {state['contestant']!r}, not of {wanted['contestant']!r}; "
+            f"put it into its own folder, {mend}"
+        )
+
+
+def verify_data(state: dict[str, Any], path: Path, splits: dict[str, EncodedSplit]) -> None:
+    """Raise CheckpointError unless `splits` are the train and val data that `state` read from `path` was made with."""
+    _verify_hashes(state, path, _data_of(splits))
+
+
+def _verify_hashes(state: dict[str, Any], path: Path, wanted: dict[str, dict[str, str]]) -> None:
+    for name, data in wanted.items():
+        stored = state["data"][name]
+        for key in ("text_sha256", "ids_sha256"):
+            if stored[key] != data[key]:
+                raise CheckpointError(
+                    f"{path} was trained on {name} data with {key} {stored[key][:12]}… ({stored['path']}), but "
+                    f"{data['path']} now has {data[key][:12]}…; restore that text, or train anew with "
+                    f"`{restart_command(state['contestant'])}`"
+                )
+
+
+def verify_same_run(best: dict[str, Any], last: dict[str, Any], folder: Path) -> None:
+    """Raise CheckpointError unless best.pt and last.pt of `folder` are of one run."""
+    differing = [key for key in IDENTITY_KEYS if _differences(best[key], last[key], key)]
+    if differing or best["best"] != last["best"]:
+        raise CheckpointError(
+            f"{folder / BEST} and {folder / LAST} are not of the same run ({', '.join(differing) or 'best'} differs); "
+            f"train anew with `{restart_command(last['contestant'])}`"
+        )
+
+
+def _differences(stored: Any, wanted: Any, where: str) -> list[str]:
+    """The settings that differ, each as `train.learning_rate was 0.001, is 0.003`."""
+    if isinstance(stored, dict) and isinstance(wanted, dict):
+        keys = [key for key in {**stored, **wanted} if key not in FREE_SETTINGS]
+        absent = "not there"
+        return [
+            line
+            for key in keys
+            for line in _differences(stored.get(key, absent), wanted.get(key, absent), f"{where}.{key}")
+        ]
+    return [] if stored == wanted else [f"{where} was {stored}, is {wanted}"]
+
+
+def restore_model(state: dict[str, Any], path: Path) -> MiniGPT:
+    """The model of a checkpoint, in evaluation mode, on the CPU. Raises CheckpointError if the weights do not fit."""
+    config = build(MiniGPTConfig, state["model_config"], f"{path}: model_config")
+    model = MiniGPT(config)
+    try:
+        model.load_state_dict(state["model"])
+    except RuntimeError as error:
+        raise CheckpointError(f"the weights in {path} do not fit its own model_config: {error}") from error
+    return model.eval()
+
+
+def load_model(
+    folder: Path, which: Literal["best", "last"], tokenizer: Tokenizer, tokenizer_path: Path
+) -> tuple[MiniGPT, dict[str, Any]]:
+    """The model (evaluation mode, on the CPU) and the whole state of `best.pt` or `last.pt` in `folder`.
+
+    Raises CheckpointError for a missing or damaged file and for any tokenizer but the one it was trained with.
+    """
+    path = folder / (BEST if which == "best" else LAST)
+    state = load(path)
+    verify_tokenizer(state, path, tokenizer, tokenizer_path)
+    return restore_model(state, path), state

@@ -1,0 +1,48 @@
+"""metrics.jsonl: one JSON line for each logged step, cut back to the checkpoint when a run is resumed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from data.errors import CheckpointError, DataError
+from data.files import read_text, write_text
+
+
+class MetricsLog:
+    """An append-only file of JSON lines that knows how many it holds."""
+
+    def __init__(self, path: Path, num_lines: int) -> None:
+        """Keep the first `num_lines` lines of `path` (a run killed later leaves more, and perhaps half a line).
+
+        Raises CheckpointError if there are fewer.
+        """
+        self.path = path
+        self.num_lines = num_lines
+        lines = read_text(path).split("\n")[:-1] if path.exists() else []
+        if len(lines) < num_lines:
+            raise CheckpointError(
+                f"{path} has {len(lines)} lines, but the checkpoint beside it was written after {num_lines}; "
+                "restore the file, or train again with --force"
+            )
+        write_text(path, "".join(line + "\n" for line in lines[:num_lines]))
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Add one line. Raises DataError when the file system refuses."""
+        line = json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+        try:
+            with self.path.open("a", encoding="utf-8", newline="") as file:
+                file.write(line)
+        except OSError as error:
+            raise DataError(f"cannot write {self.path}: {error.strerror or error}") from error
+        self.num_lines += 1
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """All records of a metrics file, oldest first. Raises DataError naming the damaged line."""
+    records: list[dict[str, Any]] = []
+    for number, line in enumerate(read_text(path).split("\n")[:-1], start=1):
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise DataError(f"{path}, line {number}: not valid JSON ({error.msg}); train again") from error
+    return records

@@ -1,0 +1,284 @@
+"""The training loop of one contestant: resumable bit for bit, interruptible, and exact about what it spent.
+
+On the CPU a run is a pure function of its configuration, data and number of threads: the windows of a step follow
+from (seed, step), the learning rate from the progress, dropout from torch's generator, which is saved and restored.
+Only a budget in seconds depends on the machine.
+"""
+
+import dataclasses
+import math
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from torch import nn
+from tqdm import tqdm
+
+from data.errors import ConfigError
+from data.files import atomic_write, write_json
+from model import checkpoint
+from model.batches import RandomWindows
+from model.evaluate import context_of, quick_bits_per_char, val_prefix
+from model.gpt import MiniGPT, MiniGPTConfig
+from model.interrupt import stop_on_signals
+from model.metrics import MetricsLog
+from model.schedule import Spent, TrainConfig, choose_device, is_evaluation_due, learning_rate_factor
+from tokenizer.base import Tokenizer
+from tokenizer.encode_splits import EncodedSplit
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """What a call of `train` left behind."""
+
+    folder: Path
+    """Where last.pt, best.pt and metrics.jsonl lie."""
+    spent: Spent
+    """What the whole run has spent, over all resumes."""
+    best_step: int
+    """Step of best.pt."""
+    best_val_bits_per_char: float
+    """Its val figure (disjoint windows on the fixed beginning of val)."""
+    num_steps_now: int
+    """Steps taken by this call; 0 when the run was finished already."""
+
+
+class TrainingInterrupted(Exception):  # noqa: N818 - an event that the user caused, not an error
+    """Ctrl-C or SIGTERM came; the step was finished and last.pt saved. Ends the program with exit code 130."""
+
+
+def make_optimizer(model: MiniGPT, config: TrainConfig) -> torch.optim.AdamW:
+    """AdamW that decays whatever has two dimensions, and nothing else."""
+    matrices = [parameter for parameter in model.parameters() if parameter.ndim >= 2]
+    vectors = [parameter for parameter in model.parameters() if parameter.ndim < 2]
+    groups = [
+        {"params": matrices, "weight_decay": config.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=(config.beta1, config.beta2), fused=True)
+
+
+class Run:
+    """The state of one run, and its loop."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        splits: dict[str, EncodedSplit],
+        model_config: MiniGPTConfig,
+        config: TrainConfig,
+        folder: Path,
+        identity: dict[str, Any],
+    ) -> None:
+        self.tokenizer, self.config, self.folder, self.identity = tokenizer, config, folder, identity
+        self.device = choose_device(config.device)
+        self.windows = RandomWindows(
+            splits["train"],
+            block_size=model_config.block_size,
+            batch_size=config.batch_size,
+            seed=config.seed,
+        )
+        self.val = val_prefix(splits["val"], tokenizer, config.val_characters)
+        self.context_ids = context_of(tokenizer)
+        self.token_num_chars = torch.from_numpy(tokenizer.token_num_chars.copy())
+        torch.manual_seed(config.seed)
+        # Weights are drawn on the CPU, so that they are the same for every device.
+        self.model = MiniGPT(model_config).to(self.device).train()
+        self.optimizer = make_optimizer(self.model, config)
+        self.spent = Spent()
+        self.best: dict[str, Any] | None = None
+        self.num_lines = 0
+        self.learning_rate = 0.0  # of the latest step
+        self.val_bits_per_char = math.nan  # the latest figure
+
+    def start(self, tokenizer_path: Path) -> None:
+        """Clear what an earlier run left, and describe this one."""
+        for name in (checkpoint.LAST, checkpoint.BEST, checkpoint.METRICS, *checkpoint.RESULTS):
+            (self.folder / name).unlink(missing_ok=True)
+        with atomic_write(self.folder / checkpoint.TOKENIZER_COPY) as file:
+            file.write(tokenizer_path.read_bytes())
+        write_json(self.folder / checkpoint.CONFIG, self.identity)
+
+    def resume(self, state: dict[str, Any], tokenizer_path: Path) -> None:
+        """Take everything from `state` after checking that it is of this run; the random numbers come last."""
+        path = self.folder / checkpoint.LAST
+        checkpoint.verify_tokenizer(state, path, self.tokenizer, tokenizer_path)
+        checkpoint.verify_run(state, path, self.identity)
+        # The copy in the folder stays the run's own: a tokenizer file that tells another history is the same tokenizer.
+        self.identity["tokenizer_sha256"] = state["tokenizer_sha256"]
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.spent = Spent(**state["spent"])
+        self.best = state["best"]
+        self.num_lines = state["metrics_lines"]
+        torch.set_rng_state(state["rng_cpu"])
+        if self.device.type == "cuda" and state["rng_cuda"] is not None:
+            torch.cuda.set_rng_state(state["rng_cuda"])
+
+    def until_spent(self, progress: bool) -> TrainResult:
+        """Take steps until the budget is spent; save last.pt now and then, at the end, and when asked to stop."""
+        budget, first_step = self.config.budget, self.spent.steps
+        if self.spent.progress(budget) >= 1.0:
+            print(f"{self.folder}: training is finished already ({self._summary()})", file=sys.stderr)
+            return self._result(first_step)
+        self.metrics = MetricsLog(self.folder / checkpoint.METRICS, self.num_lines)
+        bar = tqdm(
+            total=budget.amount,
+            initial=round(self.spent.amount(budget.unit)),
+            desc=self.identity["contestant"],
+            unit=f" {budget.unit}",
+            unit_scale=True,
+            disable=not progress,
+        )
+        saved_at = time.perf_counter()
+        with bar, stop_on_signals() as wish:
+            while (before := self.spent.progress(budget)) < 1.0:
+                loss = self._step(before)
+                after = self.spent.progress(budget)
+                improved = self._log(loss, before, is_evaluation_due(before, after, self.config.val_every_fraction))
+                bar.set_postfix_str(self._postfix(loss), refresh=False)
+                bar.update(min(round(self.spent.amount(budget.unit)), budget.amount) - bar.n)
+                is_save_due = time.perf_counter() - saved_at >= self.config.checkpoint_every_seconds
+                if improved or after >= 1.0 or is_save_due or wish.signal_name:
+                    self._save()
+                    saved_at = time.perf_counter()
+                if wish.signal_name:
+                    bar.close()
+                    self._stop(wish.signal_name)
+        return self._result(first_step)
+
+    def _step(self, progress: float) -> float:
+        """One optimizer step at `progress`; returns the loss of its batch in nats per token.
+
+        Raises ConfigError for a loss or gradient that is not finite, before it can reach the weights.
+        """
+        started = time.perf_counter()
+        config = self.config
+        factor = learning_rate_factor(
+            progress, warmup_fraction=config.warmup_fraction, minimum=config.min_learning_rate_ratio
+        )
+        self.learning_rate = config.learning_rate * factor
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
+        inputs, targets = self.windows.batch(self.spent.steps)
+        num_chars = int(self.token_num_chars[targets].sum())
+        logits = self.model(inputs.to(self.device))  # (B, T, V)
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten().to(self.device))
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.gradient_clip)
+        loss_nats = loss.item()
+        self._require_finite(loss_nats, "loss")
+        self._require_finite(norm.item(), "gradient")
+        self.optimizer.step()
+        spent = self.spent
+        self.spent = Spent(
+            characters=spent.characters + num_chars,
+            tokens=spent.tokens + targets.numel(),
+            steps=spent.steps + 1,
+            flops=spent.flops + targets.numel() * self.model.flops_per_token(),
+            seconds=spent.seconds + time.perf_counter() - started,
+            evaluation_seconds=spent.evaluation_seconds,
+        )
+        return loss_nats
+
+    def _require_finite(self, value: float, what: str) -> None:
+        if math.isfinite(value):
+            return
+        last = self.folder / checkpoint.LAST
+        kept = f"{last} keeps the last good state" if last.exists() else "no checkpoint had been saved yet"
+        raise ConfigError(
+            f"{self.identity['contestant']}: the {what} became {value} at step {self.spent.steps + 1} "
+            f"(learning rate {self.learning_rate:.3g}); {kept}; lower train.learning_rate "
+            f"(now {self.config.learning_rate:g}) and run `{checkpoint.restart_command(self.identity['contestant'])}`"
+        )
+
+    def _log(self, loss_nats: float, before: float, is_val_due: bool) -> bool:
+        """Write a metrics line where one is due, take the val figure where that is due; whether best.pt is new."""
+        if not is_val_due and self.spent.steps % self.config.log_every_steps:
+            return False
+        improved = self._evaluate() if is_val_due else False
+        spent = self.spent
+        record: dict[str, Any] = {
+            "step": spent.steps,
+            "characters": spent.characters,
+            "tokens": spent.tokens,
+            "flops": spent.flops,
+            "seconds": round(spent.seconds, 3),
+            "loss_nats": loss_nats,
+            "learning_rate": self.learning_rate,
+        }
+        if is_val_due:
+            record["val_bits_per_char"] = self.val_bits_per_char
+        self.metrics.append(record)
+        return improved
+
+    def _evaluate(self) -> bool:
+        """Take the val figure; save best.pt and return True if it is the lowest so far."""
+        started = time.perf_counter()
+        self.val_bits_per_char = quick_bits_per_char(self.model, self.val, self.context_ids)
+        self._require_finite(self.val_bits_per_char, "val figure")
+        elapsed = self.spent.evaluation_seconds + time.perf_counter() - started
+        self.spent = dataclasses.replace(self.spent, evaluation_seconds=elapsed)
+        if self.best is not None and self.val_bits_per_char >= self.best["val_bits_per_char"]:
+            return False
+        self.best = {"step": self.spent.steps, "val_bits_per_char": self.val_bits_per_char}
+        checkpoint.save(self.folder / checkpoint.BEST, self._state())
+        return True
+
+    def _state(self) -> dict[str, Any]:
+        """Everything a checkpoint holds but what only resuming needs."""
+        return {
+            **self.identity,
+            "model": self.model.state_dict(),
+            "spent": dataclasses.asdict(self.spent),
+            "best": self.best,
+            "finished": self.spent.progress(self.config.budget) >= 1.0,
+            "environment": {
+                "device": self.device.type,
+                "num_threads": torch.get_num_threads(),
+                "torch": str(torch.__version__),
+                "dtype": str(self.model.token_embedding.weight.dtype).removeprefix("torch."),
+            },
+        }
+
+    def _save(self) -> None:
+        resuming = {
+            "optimizer": self.optimizer.state_dict(),
+            "metrics_lines": self.metrics.num_lines,
+            "rng_cpu": torch.get_rng_state(),
+            "rng_cuda": torch.cuda.get_rng_state() if self.device.type == "cuda" else None,
+        }
+        checkpoint.save(self.folder / checkpoint.LAST, {**self._state(), **resuming})
+
+    def _stop(self, signal_name: str) -> NoReturn:
+        is_finished = self.spent.progress(self.config.budget) >= 1.0
+        way_on = "the run is finished" if is_finished else "run the same command again to go on from there"
+        message = (
+            f"{signal_name}: stopped after step {self.spent.steps}, saved {self.folder / checkpoint.LAST}; {way_on}"
+        )
+        print(message, file=sys.stderr)
+        raise TrainingInterrupted(message)
+
+    def _postfix(self, loss_nats: float) -> str:
+        val = "" if math.isnan(self.val_bits_per_char) else f", val {self.val_bits_per_char:.3f} bits/char"
+        rate = self.spent.tokens / self.spent.seconds
+        return f"loss {loss_nats:.3f} nats/token{val}, {rate:,.0f} tokens/s"
+
+    def _summary(self) -> str:
+        spent = self.spent
+        return f"{spent.steps:,} steps, {spent.characters:,} characters, {spent.seconds:.0f} s"
+
+    def _result(self, first_step: int) -> TrainResult:
+        if self.best is None:
+            raise RuntimeError("a finished run has been evaluated at least once")
+        return TrainResult(
+            folder=self.folder,
+            spent=self.spent,
+            best_step=self.best["step"],
+            best_val_bits_per_char=self.best["val_bits_per_char"],
+            num_steps_now=self.spent.steps - first_step,
+        )

@@ -1,0 +1,133 @@
+"""What a run is told: its budget and settings, and the learning rate as a pure function of its progress."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+
+from data.config import require
+from data.errors import ConfigError
+
+Unit = Literal["characters", "tokens", "steps", "flops", "seconds"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may spend. It stops at the first step after which it has spent at least this much."""
+
+    unit: Unit = "characters"
+    """`characters` or `tokens` seen as targets, optimizer `steps`, training `flops`, or `seconds` of training."""
+    amount: int = 20_000_000
+    """How many of them."""
+
+    def __post_init__(self) -> None:
+        require(self.amount >= 1, f"amount must be at least 1, found {self.amount}: no step could be taken")
+
+
+@dataclass(frozen=True)
+class Spent:
+    """All five quantities of a run so far, whichever of them is the budget."""
+
+    characters: int = 0
+    """Characters of all targets seen, exact."""
+    tokens: int = 0
+    """Targets seen."""
+    steps: int = 0
+    """Optimizer steps."""
+    flops: int = 0
+    """Training FLOPs by model.gpt.FLOPS_FORMULA."""
+    seconds: float = 0.0
+    """Time in training steps, over all resumes; evaluation and saving are not in it, so budgets compare training."""
+    evaluation_seconds: float = 0.0
+    """Time in periodic evaluations, over all resumes."""
+
+    def amount(self, unit: Unit) -> float:
+        """What was spent of `unit`."""
+        value: float = getattr(self, unit)
+        return value
+
+    def progress(self, budget: Budget) -> float:
+        """Spent share of the budget; the last step may carry it beyond 1."""
+        return self.amount(budget.unit) / budget.amount
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a contestant is trained; all contestants of an experiment share it."""
+
+    budget: Budget = field(default_factory=Budget)
+    """What the run may spend, and in which unit."""
+    batch_size: int = 32
+    """Windows in one step."""
+    learning_rate: float = 1e-3
+    """Peak learning rate of AdamW."""
+    min_learning_rate_ratio: float = 0.1
+    """Learning rate at the start of the warm-up and at the end, as a share of the peak."""
+    warmup_fraction: float = 0.05
+    """Share of the budget over which the learning rate rises, in [0, 1)."""
+    weight_decay: float = 0.1
+    """Decay of matrices and tables; biases and norms have none."""
+    beta1: float = 0.9
+    """AdamW's memory of the gradient."""
+    beta2: float = 0.99
+    """AdamW's memory of its square."""
+    gradient_clip: float = 1.0
+    """Largest norm of the gradient."""
+    seed: int = 1
+    """Decides initial weights, windows and dropout."""
+    val_every_fraction: float = 0.1
+    """Share of the budget between two val figures; one more is taken at the end."""
+    val_characters: int = 100_000
+    """Length of the fixed beginning of val that these figures are taken on."""
+    log_every_steps: int = 10
+    """Steps between two lines of metrics.jsonl; steps with a val figure are always logged."""
+    checkpoint_every_seconds: float = 60.0
+    """Seconds between two saves of last.pt."""
+    num_threads: int | None = None
+    """Threads of torch; null leaves torch's choice."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """`auto` takes a GPU if there is one."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "val_characters", "log_every_steps"):
+            require(getattr(self, name) >= 1, f"{name} must be at least 1, found {getattr(self, name)}")
+        for name in ("learning_rate", "gradient_clip"):
+            value = getattr(self, name)
+            require(0.0 < value < math.inf, f"{name} must be positive and finite, found {value}")
+        for name in ("warmup_fraction", "beta1", "beta2"):
+            require(0.0 <= getattr(self, name) < 1.0, f"{name} must be in [0, 1), found {getattr(self, name)}")
+        ratio, every = self.min_learning_rate_ratio, self.val_every_fraction
+        require(0.0 <= ratio <= 1.0, f"min_learning_rate_ratio must be in [0, 1], found {ratio}")
+        require(0.0 < every <= 1.0, f"val_every_fraction must be in (0, 1], found {every}")
+        require(self.weight_decay >= 0.0, f"weight_decay must not be negative, found {self.weight_decay}")
+        require(self.seed >= 0, f"seed must not be negative, found {self.seed}")
+        require(self.checkpoint_every_seconds >= 0.0, "checkpoint_every_seconds must not be negative")
+        require(self.num_threads is None or self.num_threads >= 1, "num_threads must be at least 1, or null")
+
+
+def learning_rate_factor(progress: float, *, warmup_fraction: float, minimum: float) -> float:
+    """Share of the peak learning rate at `progress` in [0, 1]: linear warm-up, then cosine decay.
+
+    Both begin and end at `minimum`, so that even a run of one step learns something.
+    """
+    progress = min(max(progress, 0.0), 1.0)
+    if progress < warmup_fraction:
+        height = progress / warmup_fraction
+    else:
+        decayed = (progress - warmup_fraction) / (1.0 - warmup_fraction)
+        height = 0.5 * (1.0 + math.cos(math.pi * decayed))
+    return minimum + (1.0 - minimum) * height
+
+
+def is_evaluation_due(before: float, after: float, every: float) -> bool:
+    """Whether a step that carried progress from `before` to `after` crossed a multiple of `every`, or ended the run."""
+    return after >= 1.0 or math.floor(after / every) > math.floor(before / every)
+
+
+def choose_device(wanted: str) -> torch.device:
+    """The device for `auto`, `cpu` or `cuda`. Raises ConfigError for `cuda` without a GPU."""
+    available = torch.cuda.is_available()
+    if wanted == "cuda" and not available:
+        raise ConfigError("train.device is 'cuda', but torch finds no GPU; set it to 'auto' or 'cpu'")
+    return torch.device("cuda" if available and wanted != "cpu" else "cpu")

@@ -1,0 +1,61 @@
+"""Training one contestant under one budget: the door that the scripts use. The loop itself is model/run.py."""
+
+from pathlib import Path
+
+import torch
+
+from data.errors import ConfigError
+from model import checkpoint
+from model.gpt import MiniGPTConfig
+from model.run import Run, TrainingInterrupted, TrainResult
+from model.schedule import Budget, Spent, TrainConfig
+from tokenizer.base import Tokenizer
+from tokenizer.encode_splits import EncodedSplit
+
+__all__ = ["Budget", "Spent", "TrainConfig", "TrainResult", "TrainingInterrupted", "train"]
+
+
+def train(
+    *,
+    contestant: str,
+    tokenizer: Tokenizer,
+    tokenizer_path: Path,
+    splits: dict[str, EncodedSplit],
+    model_config: MiniGPTConfig,
+    train_config: TrainConfig,
+    folder: Path,
+    restart: bool = False,
+    progress: bool = True,
+) -> TrainResult:
+    """Train `contestant` in `folder` until its budget is spent, going on from last.pt if there is one.
+
+    `restart` begins anew. A finished run returns at once. Raises CheckpointError when last.pt is damaged or belongs
+    to another tokenizer, text or configuration; DataError when train has no whole window or val is empty;
+    ConfigError when the loss stops being finite; TrainingInterrupted after Ctrl-C or SIGTERM.
+    """
+    if model_config.vocab_size != tokenizer.vocab_size:
+        raise ConfigError(
+            f"the model has vocab_size {model_config.vocab_size}, but {tokenizer_path} has {tokenizer.vocab_size} "
+            "tokens; take vocab_size from the tokenizer"
+        )
+    identity = checkpoint.identity_of(
+        contestant=contestant,
+        tokenizer=tokenizer,
+        tokenizer_path=tokenizer_path,
+        splits=splits,
+        model_config=model_config,
+        train_config=train_config,
+    )
+    threads_before = torch.get_num_threads()
+    if train_config.num_threads is not None:
+        torch.set_num_threads(train_config.num_threads)
+    try:
+        run = Run(tokenizer, splits, model_config, train_config, folder, identity)
+        last = folder / checkpoint.LAST
+        if last.exists() and not restart:
+            run.resume(checkpoint.load(last), tokenizer_path)
+        else:
+            run.start(tokenizer_path)
+        return run.until_spent(progress)
+    finally:
+        torch.set_num_threads(threads_before)

@@ -1,0 +1,71 @@
+"""model/batches.py: windows inside the data, a pure function of (seed, step)."""
+
+import pytest
+import torch
+from model_helpers import CharTable, encoded_splits
+
+from data.errors import DataError
+from model.batches import RandomWindows
+
+B = 8  # block size
+
+
+def windows(tmp_path, num_tokens, batch_size=64, seed=1):
+    text = "abcdefghij" * 3
+    splits = encoded_splits(tmp_path, CharTable("abcdefghij\n"), [text[: num_tokens - 1] + "\n"], ["a\n"])
+    return RandomWindows(splits["train"], block_size=B, batch_size=batch_size, seed=seed)
+
+
+@pytest.mark.parametrize("num_tokens", [B - 1, B])
+def test_a_split_without_a_whole_window_is_refused(tmp_path, num_tokens):
+    with pytest.raises(DataError) as caught:
+        windows(tmp_path, num_tokens)
+    message = str(caught.value)
+    assert "'train'" in message and f"{num_tokens} tokens" in message and "at least 9" in message
+    assert f"model.block_size to {num_tokens - 1}" in message
+
+
+@pytest.mark.parametrize("num_tokens", [B + 1, B + 2, B + 3])
+def test_every_start_occurs_and_none_leaves_the_data(tmp_path, num_tokens):
+    drawn = windows(tmp_path, num_tokens)
+    starts = torch.cat([drawn.starts(step) for step in range(5)])
+    assert set(starts.tolist()) == set(range(num_tokens - B))
+    inputs, targets = drawn.batch(0)
+    assert inputs.shape == targets.shape == (64, B)
+
+
+def test_targets_are_the_inputs_moved_on_by_one(tmp_path):
+    drawn = windows(tmp_path, 25)
+    inputs, targets = drawn.batch(3)
+    for row, start in enumerate(drawn.starts(3).tolist()):
+        assert torch.equal(inputs[row], drawn.ids[start : start + B])
+        assert torch.equal(targets[row], drawn.ids[start + 1 : start + B + 1])
+
+
+def test_a_step_does_not_depend_on_what_was_drawn_before(tmp_path):
+    first, second = windows(tmp_path, 25), windows(tmp_path, 25)
+    for step in range(5):
+        first.batch(step)
+    torch.rand(3)
+    assert torch.equal(first.batch(7)[0], second.batch(7)[0])
+
+
+def test_seeds_and_steps_give_different_windows(tmp_path):
+    one, two = windows(tmp_path, 25, seed=1), windows(tmp_path, 25, seed=2)
+    assert not torch.equal(one.starts(0), two.starts(0))
+    assert not torch.equal(one.starts(0), one.starts(1))
+    assert not torch.equal(one.starts(2), two.starts(1))
+
+
+def test_starts_are_uniform(tmp_path):
+    drawn = windows(tmp_path, 18, batch_size=10_000)
+    counts = torch.bincount(drawn.starts(0), minlength=10)
+    assert len(counts) == 10
+    assert counts.min() > 850 and counts.max() < 1150
+
+
+def test_drawing_leaves_torchs_generator_alone(tmp_path):
+    drawn = windows(tmp_path, 18)
+    before = torch.get_rng_state()
+    drawn.batch(0)
+    assert torch.equal(before, torch.get_rng_state())
