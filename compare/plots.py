@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
-from matplotlib.figure import Figure
-
 from compare.runs import Run
 from data.files import atomic_write
 
@@ -26,6 +23,9 @@ def curve_paths(folder: Path) -> list[Path]:
 
 def draw_curves(folder: Path, runs: Sequence[Run]) -> None:
     """Write the curves as SVG and PNG; val is the periodic figure (fixed beginning of val, disjoint windows)."""
+    import matplotlib  # takes a second, and most runs draw nothing
+    from matplotlib.figure import Figure
+
     for quantity, label, unit, stem in _AXES:
         figure = Figure(figsize=(7.0, 4.2), dpi=150, layout="constrained")
         axes = figure.add_subplot()

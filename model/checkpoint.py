@@ -39,7 +39,7 @@ FREE_SETTINGS = frozenset({"num_threads", "device", "checkpoint_every_seconds"})
 
 def restart_command(contestant: str) -> str:
     """What a user types to train a contestant anew."""
-    return f"python -m scripts.train --contestant {contestant} --force"
+    return f"make train-{contestant} FORCE=1"
 
 
 def identity_of(
@@ -111,16 +111,16 @@ def load(path: Path) -> dict[str, Any]:
     except (RuntimeError, pickle.UnpicklingError, zipfile.BadZipFile, EOFError, KeyError, ValueError, OSError) as error:
         cause = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CheckpointError(
-            f"{path} is damaged and cannot be read ({cause}); delete it, or train again with --force"
+            f"{path} is damaged and cannot be read ({cause}); delete it, or train again with FORCE=1"
         ) from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         found = state.get("format") if isinstance(state, dict) else type(state).__name__
         raise CheckpointError(
-            f"{path} is not a checkpoint of format {FORMAT} (found {found!r}); train again with --force"
+            f"{path} is not a checkpoint of format {FORMAT} (found {found!r}); train again with FORCE=1"
         )
     missing = [key for key in REQUIRED_KEYS if key not in state]
     if missing:
-        raise CheckpointError(f"{path} lacks {', '.join(missing)}; train again with --force")
+        raise CheckpointError(f"{path} lacks {', '.join(missing)}; train again with FORCE=1")
     return state
 
 

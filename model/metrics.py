@@ -22,7 +22,7 @@ class MetricsLog:
         if len(lines) < num_lines:
             raise CheckpointError(
                 f"{path} has {len(lines)} lines, but the checkpoint beside it was written after {num_lines}; "
-                "restore the file, or train again with --force"
+                "restore the file, or train again with FORCE=1"
             )
         write_text(path, "".join(line + "\n" for line in lines[:num_lines]))
 

@@ -4,6 +4,7 @@ Exit codes: 0 done; 2 a mistake of the user's, one line on stderr; 130 interrupt
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +14,13 @@ from data.errors import ConfigError, UserError
 from model.train import TrainingInterrupted
 
 CONFIGS = Path("configs")
+DEFAULT_EXPERIMENT = "wikitext2"
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """A parser with the options that all verbs have: --config, --set."""
     made = argparse.ArgumentParser(description=description)
-    made.add_argument("--config", default="wikitext2", help="an experiment file, or the name of one in configs/")
+    made.add_argument("--config", default=DEFAULT_EXPERIMENT, help="an experiment file, or the name of one in configs/")
     made.add_argument(
         "--set",
         action="append",
@@ -52,7 +54,20 @@ def run(main: Callable[[], None]) -> None:
     try:
         main()
     except UserError as error:
-        print(" ".join(str(error).split()), file=sys.stderr)
+        print(_for_the_user(str(error), sys.argv[1:]), file=sys.stderr)
         sys.exit(2)
     except (KeyboardInterrupt, TrainingInterrupted):
         sys.exit(130)
+
+
+def _for_the_user(message: str, arguments: list[str]) -> str:
+    """The message on one line, with the experiment in the commands it names, so that they can be pasted.
+
+    >>> _for_the_user("too old; run `make data`", ["--config", "demo"])
+    'too old; run `make data EXPERIMENT=demo`'
+    """
+    message = " ".join(message.split())
+    config = parser(None).parse_known_args(arguments)[0].config
+    if config == DEFAULT_EXPERIMENT:
+        return message
+    return re.sub(r"`make (?!demo|setup)([a-zA-Z0-9_ =-]+)`", rf"`make \1 EXPERIMENT={config}`", message)

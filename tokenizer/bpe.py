@@ -126,7 +126,7 @@ class BPETokenizer:
         """
         if allow_special and self.special_tokens:
             return list(self._encode_with_special(text, limit))
-        ids, _ = self._encode_pretokens(pretokenize(text, self.split_pattern), limit)
+        ids, _ = self._encode_pretokens(pretokenize(text, self.split_pattern), limit, [text])
         result: list[int] = ids.tolist()
         return result
 
@@ -145,7 +145,7 @@ class BPETokenizer:
     def encode_documents(self, texts: Sequence[str], *, limit: int | None = None) -> tuple[Int64Array, Int64Array]:
         """Ids of all documents and their D+1 offsets. Each distinct pretoken is encoded once, then gathered."""
         if self.split_pattern == "none":
-            return self._encode_pretokens(texts, limit)
+            return self._encode_pretokens(texts, limit, texts)
         number_of: dict[str, int] = {}
         occurrences: list[int] = []
         document_ends = [0]
@@ -153,11 +153,16 @@ class BPETokenizer:
             for pretoken in pretokenize(text, self.split_pattern):
                 occurrences.append(number_of.setdefault(pretoken, len(number_of)))
             document_ends.append(len(occurrences))
-        ids, offsets = self._encode_pretokens(list(number_of), limit)
+        ids, offsets = self._encode_pretokens(list(number_of), limit, texts)
         return _gather(ids, offsets, np.array(occurrences, dtype=np.int64), np.array(document_ends))
 
-    def _encode_pretokens(self, pretokens: Sequence[str], limit: int | None) -> tuple[Int64Array, Int64Array]:
-        """Ids of the pretokens and their offsets, a bounded number of symbols at a time."""
+    def _encode_pretokens(
+        self, pretokens: Sequence[str], limit: int | None, texts: Sequence[str]
+    ) -> tuple[Int64Array, Int64Array]:
+        """Ids of the pretokens and their offsets, a bounded number of symbols at a time.
+
+        `texts` are what the pretokens were cut from; errors name characters by their offset there.
+        """
         limit = len(self.merges) if limit is None else min(limit, len(self.merges))
         all_ids, all_offsets, total, start = [], [np.zeros(1, dtype=np.int64)], 0, 0
         while start < len(pretokens):
@@ -165,7 +170,11 @@ class BPETokenizer:
             while end < len(pretokens) and (end == start or size + len(pretokens[end]) <= _CHUNK_SYMBOLS):
                 size += len(pretokens[end])
                 end += 1
-            symbols, offsets = self._symbols(pretokens[start:end])
+            try:
+                symbols, offsets = self._symbols(pretokens[start:end])
+            except TokenizerError:
+                self._symbols(["".join(texts)])  # raises again, with every such character and offsets in the text
+                raise
             ids, ends = kernels.encode(
                 symbols, offsets, self._pairs, self._keys, self._values, limit, len(self.base_tokens)
             )

@@ -82,10 +82,14 @@ def _first_difference(left: str, right: str) -> int:
 
 
 def write_encoded(folder: Path, splits: dict[str, Split], tokenizer: Tokenizer) -> dict[str, Any]:
-    """Encode all `splits` with `tokenizer` into `folder` and return the manifest, which is written last."""
+    """Encode all `splits` with `tokenizer` into `folder` and return the manifest, which is written last.
+
+    Every split is proven before the first file is written, so a refusal leaves the folder as it was.
+    """
+    encoded = {name: encode_split(split, tokenizer) for name, split in splits.items()}
     described: dict[str, Any] = {}
     for name, split in splits.items():
-        ids, offsets = encode_split(split, tokenizer)
+        ids, offsets = encoded[name]
         ids_path, offsets_path = folder / f"{name}_ids.pt", folder / f"{name}_docs.npy"
         with atomic_write(ids_path) as file:
             torch.save(ids, file)
@@ -151,19 +155,14 @@ def load_encoded(folder: Path, tokenizer: Tokenizer, *, tokenizer_path: Path, ma
 
 def _load_split(folder: Path, name: str, manifest: dict[str, Any], vocab_size: int, make: str) -> EncodedSplit:
     stored = manifest["splits"][name]
-    path = folder / f"{name}_ids.pt"
-    if not path.exists():
-        raise DataError(f"{path} does not exist, although {folder / MANIFEST} lists it; run `{make}`")
-    found = sha256_file(path)
-    if found != stored["ids_sha256"]:
-        raise DataError(
-            f"{path} has sha256 {found[:12]}…, but {folder / MANIFEST} says {stored['ids_sha256'][:12]}…; run `{make}`"
-        )
+    path, offsets_path = folder / f"{name}_ids.pt", folder / stored["document_offsets"]
+    _verify(path, stored["ids_sha256"], folder / MANIFEST, make)
+    _verify(offsets_path, stored["document_offsets_sha256"], folder / MANIFEST, make)
     ids = torch.load(path, weights_only=True, mmap=True)
     if not (isinstance(ids, torch.Tensor) and ids.dtype == torch.long and ids.ndim == 1):
         raise DataError(f"{path} does not hold a 1-D long tensor; run `{make}`")
     check_id_range(ids, vocab_size, path, make)
-    offsets = np.load(folder / stored["document_offsets"], allow_pickle=False)
+    offsets = np.load(offsets_path, allow_pickle=False)
     return EncodedSplit(
         name=name,
         ids=ids,
@@ -175,6 +174,14 @@ def _load_split(folder: Path, name: str, manifest: dict[str, Any], vocab_size: i
         ids_sha256=stored["ids_sha256"],
         path=path,
     )
+
+
+def _verify(path: Path, wanted: str, manifest: Path, make: str) -> None:
+    if not path.exists():
+        raise DataError(f"{path} does not exist, although {manifest} lists it; run `{make}`")
+    found = sha256_file(path)
+    if found != wanted:
+        raise DataError(f"{path} has sha256 {found[:12]}…, but {manifest} says {wanted[:12]}…; run `{make}`")
 
 
 def check_id_range(ids: torch.Tensor, vocab_size: int, path: Path, make: str) -> None:
@@ -195,6 +202,7 @@ def summarize(manifest: dict[str, Any]) -> str:
     for name, split in manifest["splits"].items():
         ratio = split["num_chars"] / split["num_tokens"] if split["num_tokens"] else math.nan
         lines.append(
-            f"  {name:<5} {split['num_tokens']:>12,} tokens  {split['num_chars']:>12,} characters  {ratio:.3f} characters per token"
+            f"  {name:<5} {split['num_chars']:>12,} characters -> {split['num_tokens']:>12,} tokens: "
+            f"{ratio:.3f} characters per token"
         )
     return "\n".join(lines)

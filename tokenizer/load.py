@@ -108,7 +108,7 @@ def _one_of(value: Any, allowed: tuple[Any, ...], key: str) -> Any:
 
 
 def _compare(contents: dict[str, Any], key: str, computed: Any) -> None:
-    if contents[key] != computed:
+    if type(contents[key]) is not type(computed) or contents[key] != computed:  # 256.0 == 256, True == 1
         raise TokenizerError(
             f"{key} says {contents[key]!r}, but what stands in the file gives {computed!r}: it was edited or damaged"
         )

@@ -1,12 +1,13 @@
 """One door to training: a contestant's settings and a corpus in, a tokenizer and the story of its training out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from data.config import require
+from data.errors import TokenizerError
 from data.files import sha256_text
 from data.splits import Split
 from tokenizer import engine, reference
@@ -20,7 +21,8 @@ from tokenizer.reference import TieBreak, Training
 Kind = Literal["char", "byte", "char_bpe", "byte_bpe"]
 Engine = Literal["fast", "reference"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
-_BPE_KINDS = ("char_bpe", "byte_bpe")
+BPE_KINDS = ("char_bpe", "byte_bpe")
+_OWN = "own_settings"
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class TokenizerConfig:
     """Tokens with ids of their own that text never turns into unless the caller allows it."""
 
     def __post_init__(self) -> None:
-        if self.kind not in _BPE_KINDS:
+        if self.kind not in BPE_KINDS:
             require(self.vocab_size is None, f"vocab_size: a {self.kind} tokenizer has the size of its alphabet")
             require(self.split_pattern == "none", f"split_pattern: a {self.kind} tokenizer has nothing to split")
             require(not self.special_tokens, f"special_tokens: not offered for kind {self.kind}")
@@ -62,16 +64,22 @@ class TokenizerConfig:
         return self.tie_break or ("first_seen" if self.kind == "char_bpe" else "lowest_ids")
 
 
-def provenance(config: TokenizerConfig, splits: Mapping[str, Split]) -> dict[str, Any]:
+def provenance(
+    configured: TokenizerConfig, splits: Mapping[str, Split], own_settings: Mapping[str, Any]
+) -> dict[str, Any]:
     """What a tokenizer depends on: equal provenance means that training again would give the same file.
 
     The merges depend on the train prefix, the base characters on which characters occur anywhere; nothing else of
-    val and test enters.
+    val and test enters. `own_settings` replace configured values for this one training (given on the command line);
+    what they replaced is recorded, see `effective_settings`.
     """
+    for split in splits.values():
+        _require_utf8(split)
+    config = replace(configured, **own_settings)
     found: dict[str, Any] = {"kind": config.kind}
     if config.kind in ("char", "char_bpe"):
         found["alphabet_sha256"] = sha256_text("".join(alphabet_of(split.text for split in splits.values())))
-    if config.kind in _BPE_KINDS:
+    if config.kind in BPE_KINDS:
         prefix = _prefix_documents(splits["train"], config.training_characters)
         found |= {
             "vocab_size": config.vocab_size,
@@ -83,39 +91,57 @@ def provenance(config: TokenizerConfig, splits: Mapping[str, Split]) -> dict[str
         found["split_pattern"] = config.split_pattern
         found["tie_break"] = config.resolved_tie_break
         found["special_tokens"] = list(config.special_tokens)
+    if own_settings:
+        found[_OWN] = {key: {"configured": getattr(configured, key), "used": own_settings[key]} for key in own_settings}
     return found
 
 
+def effective_settings(configured: TokenizerConfig, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The own settings under which a tokenizer was trained, if they still stand.
+
+    `make tokenizer VOCAB=1000` must not be undone by the `make encode` that follows. So own settings are kept for
+    as long as the configured values that they replaced are what they were; editing one of those ends them.
+    """
+    own = stored.get(_OWN, {})
+    if any(getattr(configured, key, None) != setting["configured"] for key, setting in own.items()):
+        return {}
+    return {key: setting["used"] for key, setting in own.items()}
+
+
 def train_tokenizer(
-    config: TokenizerConfig, splits: Mapping[str, Split], *, engine_name: Engine = "fast"
+    configured: TokenizerConfig,
+    splits: Mapping[str, Split],
+    *,
+    own_settings: Mapping[str, Any] | None = None,
+    engine_name: Engine = "fast",
 ) -> tuple[Tokenizer, Training | None]:
-    """Make the tokenizer of `config` for the corpus `splits`; the training is None where nothing is learned.
+    """Make the tokenizer of `configured` (with `own_settings` in place of some values) for the corpus `splits`.
+
+    The training is None where nothing is learned.
 
     Base characters come from all splits, so that nothing is unrepresentable; merges from the train prefix only.
     Raises TokenizerError if vocab_size is below the base, naming the minimum.
     """
-    trained_on = provenance(config, splits)
+    trained_on = provenance(configured, splits, own_settings or {})
+    config = replace(configured, **(own_settings or {}))
     if config.kind == "byte":
         return ByteTokenizer(trained_on=trained_on), None
     if config.kind == "char":
         return CharTokenizer(alphabet_of(split.text for split in splits.values()), trained_on=trained_on), None
-    if config.kind == "char_bpe":
-        base_tokens = alphabet_of(split.text for split in splits.values())
-    else:
-        base_tokens = BYTE_CHARACTERS
+    alphabet = alphabet_of(split.text for split in splits.values()) if config.kind == "char_bpe" else BYTE_CHARACTERS
     assert config.vocab_size is not None, "checked when the configuration was made"
-    reserved = len(base_tokens) + len(config.special_tokens)
+    reserved = len(alphabet) + len(config.special_tokens)
     check_target(config.vocab_size, reserved)
     training = learn_merges(
         _prefix_documents(splits["train"], config.training_characters),
-        base_tokens,
+        alphabet,
         config,
         num_merges=config.vocab_size - reserved,
         engine_name=engine_name,
     )
     tokenizer = BPETokenizer(
-        base_tokens,
-        merge_strings(base_tokens, training),
+        alphabet,
+        merge_strings(alphabet, training),
         kind="char_bpe" if config.kind == "char_bpe" else "byte_bpe",
         split_pattern=config.split_pattern,
         special_tokens=config.special_tokens,
@@ -172,6 +198,14 @@ def _symbol_reader(kind: Kind, base_tokens: Sequence[str]) -> Any:
         return Alphabet(base_tokens).ids
     id_of_byte = Alphabet(base_tokens).ids("".join(BYTE_CHARACTERS))
     return lambda pretoken: id_of_byte[np.frombuffer(utf8(pretoken), np.uint8)]
+
+
+def _require_utf8(split: Split) -> None:
+    """Raise TokenizerError naming the split if it holds a lone surrogate, which no kind can represent."""
+    try:
+        utf8(split.text)
+    except TokenizerError as error:
+        raise TokenizerError(f"{split.name}: {error}") from error
 
 
 def _prefix_documents(split: Split, num_chars: int | None) -> list[str]:
