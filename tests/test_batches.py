@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from model_helpers import CharTable, encoded_splits
 
 from data.errors import DataError
 from model.batches import RandomWindows
+from model_helpers import CharTable, encoded_splits
 
 B = 8  # block size
 

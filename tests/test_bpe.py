@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizer_helpers import LOSSLESS_TEXTS, SURROGATES, make_splits
 
 from data.errors import TokenizerError
 from tokenizer import bpe, reference
@@ -18,6 +17,7 @@ from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer
 from tokenizer.char import CharTokenizer, alphabet_of
 from tokenizer.pretokenize import SPLIT_PATTERNS, SplitPattern, pretokenize
 from tokenizer.train import TokenizerConfig, train_tokenizer
+from tokenizer_helpers import LOSSLESS_TEXTS, SURROGATES, make_splits
 
 GOLDEN_LOW = "e86af6dffc135c9e8f114243ce3eae4c6989dbfad45067b258c413e76e2b8a50"
 ENGLISH = "the cat's cat sat on the mat;  the cats don't.\n"
@@ -420,3 +420,9 @@ def test_what_decides_the_ids_is_identity_and_history_is_not() -> None:
 
 def test_a_character_bpe_without_merges_is_the_character_tokenizer() -> None:
     assert BPETokenizer(["a", "b"], []).fingerprint() == CharTokenizer(["a", "b"]).fingerprint()
+
+
+def test_a_negative_limit_is_refused() -> None:
+    tokenizer = BPETokenizer.train("low lower lowest", 12, verbose=False)
+    with pytest.raises(TokenizerError, match="0 or more; found -1"):
+        tokenizer.encode("low", limit=-1)

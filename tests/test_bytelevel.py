@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizer_helpers import LOSSLESS_TEXTS, SHARED_DATA, SURROGATES
 
 from data.errors import TokenizerError
 from tokenizer import bytelevel
 from tokenizer.base import Tokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, BYTE_OF_CHARACTER, ByteTokenizer, StreamingDecoder, num_chars_begun
 from tokenizer.load import load_tokenizer
+from tokenizer_helpers import LOSSLESS_TEXTS, SHARED_DATA, SURROGATES
 
 
 def test_doctests() -> None:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizer_helpers import LOSSLESS_TEXTS, SURROGATES
 
 from data.errors import TokenizerError
 from tokenizer.base import Tokenizer
 from tokenizer.char import Alphabet, CharTokenizer, alphabet_of, check_ids
 from tokenizer.load import load_tokenizer
+from tokenizer_helpers import LOSSLESS_TEXTS, SURROGATES
 
 
 def test_alphabet_of_is_sorted_and_holds_a_newline() -> None:

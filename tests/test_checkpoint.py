@@ -6,11 +6,11 @@ import shutil
 
 import pytest
 import torch
-from model_helpers import ALPHABET, ENGLISH, ByteTable, CharTable, encoded_splits, tiny_model, tiny_train
 
 from data.errors import CheckpointError, DataError
 from model import checkpoint
 from model.train import train
+from model_helpers import ALPHABET, ENGLISH, ByteTable, CharTable, encoded_splits, tiny_model, tiny_train
 
 TOKENS = CharTable(ALPHABET)
 

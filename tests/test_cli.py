@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from chain_helpers import experiment_values, write_corpus, write_experiment
 
+from chain_helpers import experiment_values, write_corpus, write_experiment
 from data.errors import ConfigError, DataError
 from model.train import TrainingInterrupted
 from scripts import cli

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tokenizer_helpers import LOSSLESS_TEXTS, make_split, make_splits
 
 from data.errors import DataError, TokenizerError
 from data.layout import Layout
@@ -30,6 +29,7 @@ from tokenizer.encode_splits import (
     write_encoded,
 )
 from tokenizer.train import TokenizerConfig, train_tokenizer
+from tokenizer_helpers import LOSSLESS_TEXTS, make_split, make_splits
 
 SPLITS = make_splits(["the cät sat\n", "", "the mat\n"], ["the hat\n"], ["that\n", "sat \U0001f600\n"])
 MAKE = "make encode EXPERIMENT=x"
@@ -478,3 +478,9 @@ def test_summarize(tmp_path: Path) -> None:
     assert "1,500 tokens" in lines[0] and "1,000 characters" in lines[0] and "0.667 characters per token" in lines[0]
     assert "1.000 characters per token" in lines[1]
     assert f"{math.nan} characters per token" in lines[2]
+
+
+@pytest.mark.parametrize("contents", ["{}", "[]", "not json", '{"tokenizer_fingerprint": 1, "splits": 3}'])
+def test_a_damaged_manifest_is_not_up_to_date(tmp_path: Path, contents: str) -> None:
+    (tmp_path / "manifest.json").write_text(contents, encoding="utf-8")
+    assert not encode_splits.is_up_to_date(tmp_path, make_splits(["a"], ["b"], ["c"]), "0" * 64)

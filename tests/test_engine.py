@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tokenizer_helpers import PROJECT, flatten, read_shared, train_with
 
 from tokenizer import engine, reference
 from tokenizer.bpe import BPETokenizer, merge_strings
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.reference import TIE_BREAKS, TieBreak
 from tokenizer.train import TokenizerConfig, learn_merges
+from tokenizer_helpers import PROJECT, flatten, read_shared, train_with
 
 # Base bytes in an order that is not the order of the ids, so that the three rules differ.
 BASE_BYTES = [b"m", b"z", b"a", b"mz"]

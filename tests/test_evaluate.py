@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from model_helpers import ALPHABET, ENGLISH, ByteTable, CharTable, encoded_splits, tiny_model
 
 from data.errors import ConfigError, DataError, ReportError, TokenizerError
 from model.evaluate import (
@@ -21,6 +20,7 @@ from model.evaluate import (
 )
 from model.gpt import MiniGPT
 from model.windows import RulerError, check_counts, plan_windows, score_tokens
+from model_helpers import ALPHABET, ENGLISH, ByteTable, CharTable, encoded_splits, tiny_model
 
 CONFIG = EvaluateConfig(batch_size=4)
 LETTERS = CharTable("abc\n")

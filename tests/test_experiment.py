@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 import yaml
-from chain_helpers import experiment_values, write_experiment
 
+from chain_helpers import experiment_values, write_experiment
 from compare.experiment import Experiment, load_experiment
 from data.errors import ConfigError
 

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from model_helpers import ByteTable, CharTable, tiny_model
 
 from data.errors import ConfigError
 from model.generate import generate
 from model.gpt import MiniGPT
+from model_helpers import ByteTable, CharTable, tiny_model
 
 CHARS = CharTable("\nabcdefghij")
 

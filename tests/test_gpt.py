@@ -4,11 +4,11 @@ import math
 
 import pytest
 import torch
-from model_helpers import tiny_model
 from torch import nn
 
 from data.errors import ConfigError
 from model.gpt import MiniGPT, MiniGPTConfig
+from model_helpers import tiny_model
 
 
 def test_forward_gives_one_distribution_for_each_position():

@@ -10,12 +10,12 @@ from typing import Any
 import httpx2
 import pytest
 from huggingface_hub import errors
-from local_hub import COMMIT, NOTHING_LISTENS, LocalHub, dataset_repository, run_python, serve
 
 from data import hub
 from data.errors import DataError
 from data.files import read_json, sha256_file, write_json
 from data.hub import HubRequest, hub_errors, hub_identity, load_hub, resolve_revision
+from local_hub import COMMIT, NOTHING_LISTENS, LocalHub, dataset_repository, run_python, serve
 
 ROWS = ["", " = One = \n", "", " Text of one @-@ two . \n", "", " = Two = \n", "", " Zoë 😀 \n"]
 WIKITEXT = {

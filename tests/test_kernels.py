@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tokenizer_helpers import encode_with, flatten, train_with
 
 from tokenizer import kernels
 from tokenizer.reference import TIE_BREAKS, Pair
+from tokenizer_helpers import encode_with, flatten, train_with
 
 BASE_SIZE = 3
 sequences = st.lists(st.lists(st.integers(0, BASE_SIZE - 1), max_size=30), max_size=6)

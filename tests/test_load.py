@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizer_helpers import LOSSLESS_TEXTS, make_splits
 
 from data.errors import TokenizerError
 from tokenizer.base import Tokenizer
@@ -18,6 +17,7 @@ from tokenizer.char import CharTokenizer, alphabet_of
 from tokenizer.load import load_tokenizer
 from tokenizer.pretokenize import SPLIT_PATTERNS
 from tokenizer.train import TokenizerConfig, train_tokenizer
+from tokenizer_helpers import LOSSLESS_TEXTS, make_splits
 
 AWKWARD_BASE = [
     "\n",

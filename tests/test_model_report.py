@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, tiny_model, tiny_train
 
 from data.errors import CheckpointError
 from data.files import sha256_file
@@ -17,6 +16,7 @@ from model.gpt import MiniGPT
 from model.report import evaluate_contestant, report_is_up_to_date
 from model.run import Run
 from model.train import Budget, TrainConfig, TrainingInterrupted, train
+from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, tiny_model, tiny_train
 
 TOKENS = CharTable(ALPHABET, ["the ", "er"])
 CONFIG = EvaluateConfig(batch_size=16)

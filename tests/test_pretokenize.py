@@ -5,10 +5,10 @@ import doctest
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizer_helpers import LOSSLESS_TEXTS
 
 from tokenizer import pretokenize as module
 from tokenizer.pretokenize import SPLIT_PATTERNS, SplitPattern, pretokenize
+from tokenizer_helpers import LOSSLESS_TEXTS
 
 
 def test_doctests() -> None:

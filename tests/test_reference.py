@@ -3,10 +3,10 @@
 import doctest
 
 import pytest
-from tokenizer_helpers import EVERY_BYTE, encode_with, train_on_words, train_with
 
 from tokenizer import reference
 from tokenizer.reference import TIE_BREAKS
+from tokenizer_helpers import EVERY_BYTE, encode_with, train_on_words, train_with
 
 both = pytest.mark.parametrize("trainer", ["reference", "engine"])
 every_rule = pytest.mark.parametrize("tie_break", TIE_BREAKS)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chain_helpers import write_experiment
 from numpy.typing import NDArray
 
+from chain_helpers import write_experiment
 from compare.experiment import load_experiment
 from compare.steps import Steps
 from data.files import read_json

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from chain_helpers import experiment_values, write_corpus, write_experiment
 
+from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare.experiment import load_experiment
 from compare.steps import Steps
 from data.errors import CheckpointError, ReportError, TokenizerError

@@ -1,10 +1,10 @@
 """The page that is printed after training."""
 
 import pytest
-from tokenizer_helpers import make_splits
 
 from tokenizer.report import describe
 from tokenizer.train import TokenizerConfig, train_tokenizer
+from tokenizer_helpers import make_splits
 
 SPLITS = make_splits(["low lower lowest\n"] * 2, ["slower\n"], ["lowé\n"])
 

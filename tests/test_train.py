@@ -8,7 +8,6 @@ import threading
 
 import pytest
 import torch
-from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, json_lines, tiny_model, tiny_train
 
 from data.config import build
 from data.errors import CheckpointError, ConfigError, DataError
@@ -18,6 +17,7 @@ from model.metrics import MetricsLog, read_metrics
 from model.run import Run
 from model.schedule import is_evaluation_due, learning_rate_factor
 from model.train import Budget, Spent, TrainConfig, TrainingInterrupted, train
+from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, json_lines, tiny_model, tiny_train
 
 TOKENS = CharTable(ALPHABET, ["the ", "er"])
 

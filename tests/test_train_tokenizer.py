@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizer_helpers import SURROGATES, make_split, make_splits
 
 from data.config import build
 from data.errors import ConfigError, TokenizerError
@@ -15,6 +14,7 @@ from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer
 from tokenizer.char import CharTokenizer
 from tokenizer.reference import TIE_BREAKS
 from tokenizer.train import TokenizerConfig, learn_merges, provenance, train_tokenizer
+from tokenizer_helpers import SURROGATES, make_split, make_splits
 
 TRAIN = ["the cat sat\n", "the cat's mat\n", "on the mat the cat sat\n"]
 SPLITS = make_splits(TRAIN, ["the hat\n"], ["that sat\n"])

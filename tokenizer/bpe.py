@@ -164,6 +164,8 @@ class BPETokenizer:
         `texts` are what the pretokens were cut from; errors name characters by their offset there.
         """
         limit = len(self.merges) if limit is None else min(limit, len(self.merges))
+        if limit < 0:
+            raise TokenizerError(f"limit is a number of merges, 0 or more; found {limit}")
         all_ids, all_offsets, total, start = [], [np.zeros(1, dtype=np.int64)], 0, 0
         while start < len(pretokens):
             end, size = start, 0

@@ -119,7 +119,14 @@ def is_up_to_date(folder: Path, splits: dict[str, Split], fingerprint: str) -> b
     """Whether `folder` holds exactly these splits under exactly this tokenizer, judged by content."""
     if not (folder / MANIFEST).exists():
         return False
-    manifest = read_json(folder / MANIFEST)
+    try:
+        manifest = read_json(folder / MANIFEST)
+        return _matches(folder, manifest, splits, fingerprint)
+    except (DataError, KeyError, TypeError):
+        return False  # a damaged manifest: everything it described is simply made again
+
+
+def _matches(folder: Path, manifest: dict[str, Any], splits: dict[str, Split], fingerprint: str) -> bool:
     if manifest["tokenizer_fingerprint"] != fingerprint or set(manifest["splits"]) != set(splits):
         return False
     for name, split in splits.items():
