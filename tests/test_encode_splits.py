@@ -483,4 +483,4 @@ def test_summarize(tmp_path: Path) -> None:
 @pytest.mark.parametrize("contents", ["{}", "[]", "not json", '{"tokenizer_fingerprint": 1, "splits": 3}'])
 def test_a_damaged_manifest_is_not_up_to_date(tmp_path: Path, contents: str) -> None:
     (tmp_path / "manifest.json").write_text(contents, encoding="utf-8")
-    assert not encode_splits.is_up_to_date(tmp_path, make_splits(["a"], ["b"], ["c"]), "0" * 64)
+    assert not is_up_to_date(tmp_path, make_splits(["a"], ["b"], ["c"]), "0" * 64)
