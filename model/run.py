@@ -102,11 +102,8 @@ class Run:
             file.write(tokenizer_path.read_bytes())
         write_json(self.folder / checkpoint.CONFIG, self.identity)
 
-    def resume(self, state: dict[str, Any], tokenizer_path: Path) -> None:
-        """Take everything from `state` after checking that it is of this run; the random numbers come last."""
-        path = self.folder / checkpoint.LAST
-        checkpoint.verify_tokenizer(state, path, self.tokenizer, tokenizer_path)
-        checkpoint.verify_run(state, path, self.identity)
+    def resume(self, state: dict[str, Any]) -> None:
+        """Take everything from `state`, which is of this run; the random numbers come last."""
         # The copy in the folder stays the run's own: a tokenizer file that tells another history is the same tokenizer.
         self.identity["tokenizer_sha256"] = state["tokenizer_sha256"]
         self.model.load_state_dict(state["model"])
@@ -121,9 +118,6 @@ class Run:
     def until_spent(self, progress: bool) -> TrainResult:
         """Take steps until the budget is spent; save last.pt now and then, at the end, and when asked to stop."""
         budget, first_step = self.config.budget, self.spent.steps
-        if self.spent.progress(budget) >= 1.0:
-            print(f"{self.folder}: training is finished already ({self._summary()})", file=sys.stderr)
-            return self._result(first_step)
         self.metrics = MetricsLog(self.folder / checkpoint.METRICS, self.num_lines)
         bar = tqdm(
             total=budget.amount,
@@ -268,17 +262,18 @@ class Run:
         rate = self.spent.tokens / self.spent.seconds
         return f"loss {loss_nats:.3f} nats/token{val}, {rate:,.0f} tokens/s"
 
-    def _summary(self) -> str:
-        spent = self.spent
-        return f"{spent.steps:,} steps, {spent.characters:,} characters, {spent.seconds:.0f} s"
-
     def _result(self, first_step: int) -> TrainResult:
         if self.best is None:
             raise RuntimeError("a finished run has been evaluated at least once")
-        return TrainResult(
-            folder=self.folder,
-            spent=self.spent,
-            best_step=self.best["step"],
-            best_val_bits_per_char=self.best["val_bits_per_char"],
-            num_steps_now=self.spent.steps - first_step,
-        )
+        return result_of(self.folder, self.spent, self.best, num_steps_now=self.spent.steps - first_step)
+
+
+def result_of(folder: Path, spent: Spent, best: dict[str, Any], *, num_steps_now: int) -> TrainResult:
+    """The result of a run that has spent its budget; `best` is what a checkpoint says of best.pt."""
+    return TrainResult(
+        folder=folder,
+        spent=spent,
+        best_step=best["step"],
+        best_val_bits_per_char=best["val_bits_per_char"],
+        num_steps_now=num_steps_now,
+    )

@@ -7,7 +7,7 @@ import torch
 from data.errors import ConfigError
 from model import checkpoint
 from model.gpt import MiniGPTConfig
-from model.run import Run, TrainingInterrupted, TrainResult
+from model.run import Run, TrainingInterrupted, TrainResult, result_of
 from model.schedule import Budget, Spent, TrainConfig
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
@@ -46,16 +46,22 @@ def train(
         model_config=model_config,
         train_config=train_config,
     )
+    last = folder / checkpoint.LAST
+    state = None if restart or not last.exists() else checkpoint.load(last)
+    if state is not None:
+        checkpoint.verify_tokenizer(state, last, tokenizer, tokenizer_path)
+        checkpoint.verify_run(state, last, identity)
+        if state["finished"]:  # said before a model and an optimizer are built, which takes seconds
+            return result_of(folder, Spent(**state["spent"]), state["best"], num_steps_now=0)
     threads_before = torch.get_num_threads()
     if train_config.num_threads is not None:
         torch.set_num_threads(train_config.num_threads)
     try:
         run = Run(tokenizer, splits, model_config, train_config, folder, identity)
-        last = folder / checkpoint.LAST
-        if last.exists() and not restart:
-            run.resume(checkpoint.load(last), tokenizer_path)
-        else:
+        if state is None:
             run.start(tokenizer_path)
+        else:
+            run.resume(state)
         return run.until_spent(progress)
     finally:
         torch.set_num_threads(threads_before)
