@@ -160,7 +160,7 @@ def test_another_tokenizer_of_equal_size_is_refused(trained, tmp_path):
     message = str(caught.value)
     assert TOKENS.fingerprint()[:12] in message and other.fingerprint()[:12] in message
     assert str(trained / "run" / "best.pt") in message and str(tmp_path / "other.json") in message
-    assert "--force" in message and "\n" not in message
+    assert "FORCE=1" in message and "\n" not in message
 
 
 def test_another_tokenizer_of_other_size_is_refused(trained, tmp_path):

@@ -131,7 +131,7 @@ def test_new_training_text_reaches_the_checkpoint_or_is_refused(chain: Path) -> 
     steps, lines = steps_of(chain)
     with pytest.raises(CheckpointError) as caught:
         steps.train("char")  # the finished run is of the old text: nothing is thrown away unasked
-    assert "--force" in str(caught.value) or "FORCE=1" in str(caught.value)
+    assert "make train-char FORCE=1" in str(caught.value)
     assert any(line.startswith("data: wrote") for line in lines)
     assert any(line.startswith("encode char: wrote") for line in lines)
     steps.train("char", restart=True)

@@ -245,7 +245,7 @@ def test_resuming_with_other_settings_names_them_both_ways(house, uninterrupted)
     message = str(caught.value)
     assert "train.learning_rate was 0.001, is 0.003" in message
     assert "train.budget.amount was 12, is 13" in message
-    assert "last.pt" in message and "--force" in message and "restore them" in message
+    assert "last.pt" in message and "FORCE=1" in message and "restore them" in message
 
 
 def test_resuming_with_another_model_is_refused(house, uninterrupted):
