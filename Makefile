@@ -12,9 +12,9 @@ WITH  := --config $(EXPERIMENT) $(foreach setting,$(SET),--set $(setting))
 # The environment is up to date while pyproject.toml and constraints.txt hold what they held when it was made.
 READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut -d ' ' -f 1)
 
-export PROMPT
+export PROMPT TEXT
 
-.PHONY: help setup data tokenizer encode train compare sample all demo test test-slow check clean
+.PHONY: help setup data tokenizer encode train compare sample all demo trace study bench test test-slow check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -60,6 +60,18 @@ all: compare ## everything above, for EXPERIMENT
 
 demo: ## the whole experiment offline, in a few minutes: the same as `make all EXPERIMENT=demo`
 	@$(MAKE) --no-print-directory all EXPERIMENT=demo
+
+trace: $(READY) ## BPE training made visible; TEXT="aaa|aba" KIND= TIE_BREAK= SPLIT_PATTERN= MERGES= MIN_PAIR_FREQUENCY= JSON=1
+	@$(BIN)/python -m scripts.trace $(if $(KIND),--kind $(KIND)) $(if $(TIE_BREAK),--tie-break $(TIE_BREAK)) \
+	  $(if $(SPLIT_PATTERN),--split-pattern $(SPLIT_PATTERN)) $(if $(MERGES),--merges $(MERGES)) \
+	  $(if $(MIN_PAIR_FREQUENCY),--min-pair-frequency $(MIN_PAIR_FREQUENCY)) $(if $(JSON),--json) $(if $(TEXT),-- "$$TEXT")
+
+# Study and benchmark take the offline corpus unless another experiment is named.
+OFFLINE := --config $(if $(filter file,$(origin EXPERIMENT)),demo,$(EXPERIMENT)) $(foreach setting,$(SET),--set $(setting))
+
+study: $(READY) ## one vocabulary's behaviour: reports/study.json and its picture; MERGES= WIDTH= GPT2=folder
+	@$(BIN)/python -m scripts.study $(OFFLINE) $(if $(MERGES),--merges $(MERGES)) $(if $(WIDTH),--width $(WIDTH)) \
+	  $(if $(GPT2),--gpt2 $(GPT2))
 
 test: $(READY) ## the tests
 	@$(BIN)/python -m pytest

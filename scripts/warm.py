@@ -2,7 +2,8 @@
 
 import time
 
-from tokenizer.bpe import BPETokenizer
+from tokenizer.bpe import BPETokenizer, merge_strings
+from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.reference import TIE_BREAKS
 from tokenizer.train import TokenizerConfig, learn_merges
 
@@ -10,11 +11,17 @@ from tokenizer.train import TokenizerConfig, learn_merges
 def main() -> None:
     """Part of `make setup`: train and encode a few characters by every door."""
     started = time.perf_counter()
-    tokenizer = BPETokenizer.train("low lower lowest", 12, verbose=False)
-    tokenizer.encode("lowest")
+    character = BPETokenizer.train("low lower lowest", 12, verbose=False)
+    config = TokenizerConfig("byte_bpe", 300, split_pattern="gpt2")
+    training = learn_merges(["low lower lowest"], BYTE_CHARACTERS, config, num_merges=4)
+    merges = merge_strings(BYTE_CHARACTERS, training)
+    byte = BPETokenizer(BYTE_CHARACTERS, merges, kind="byte_bpe", split_pattern="gpt2")
+    for tokenizer in (character, byte):
+        tokenizer.encode("lowest")
+        tokenizer.encode_documents(["lowest", "low " * 100])
     for tie_break in TIE_BREAKS:
         config = TokenizerConfig("char_bpe", 12, tie_break=tie_break)
-        learn_merges(["low lower"], tokenizer.base_tokens, config, num_merges=2)
+        learn_merges(["low lower"], character.base_tokens, config, num_merges=2)
     print(f"kernels ready after {time.perf_counter() - started:.1f} s")
 
 

@@ -24,13 +24,18 @@ from tokenizer.bytelevel import (
     utf8,
 )
 from tokenizer.char import Alphabet, check_ids
+from tokenizer.counts import character_offsets
+from tokenizer.encode import MergeTable, encode_pieces, encode_texts, joins_of
+from tokenizer.intern import NEVER_CUT, text_bytes
 from tokenizer.kernels import Int32Array
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.reference import TieBreak, Training
+from tokenizer.scan import UInt8Array
 
 BPEKind = Literal["char_bpe", "byte_bpe"]
 FILE_TYPES: dict[BPEKind, str] = {"char_bpe": "character_bpe", "byte_bpe": "byte_bpe"}
-_CHUNK_SYMBOLS = 1 << 26  # symbols encoded in one go; the kernel's positions are 32-bit and take 28 bytes each
+_SHORT_TEXT = 2_000  # characters
+_GROUP_CHARACTERS = 1 << 26  # characters encoded in one go
 
 
 class BPETokenizer:
@@ -70,7 +75,8 @@ class BPETokenizer:
         self.stoi = {token: index for index, token in enumerate(self.tokens)}
         self.itos = dict(enumerate(self.tokens))
         self.special_tokens = _check_special_tokens(special_tokens, len(self.tokens))
-        self._keys, self._values = kernels.build_ranks(self._pairs)
+        self._ranks = kernels.build_ranks(self._pairs)
+        self._latest_table: tuple[MergeTable, UInt8Array] | None = None
         self.token_bytes = [self._bytes_of(token) for token in self.tokens]
         self.token_bytes += [utf8(token) for token in self.special_tokens]
 
@@ -126,9 +132,22 @@ class BPETokenizer:
         """
         if allow_special and self.special_tokens:
             return list(self._encode_with_special(text, limit))
-        ids, _ = self._encode_pretokens(pretokenize(text, self.split_pattern), limit, [text])
-        result: list[int] = ids.tolist()
-        return result
+        if len(text) <= _SHORT_TEXT:
+            ids: list[int] = self._encode_short(text, limit).tolist()
+        else:
+            ids = self.encode_documents([text], limit=limit)[0].tolist()
+        return ids
+
+    def _encode_short(self, text: str, limit: int | None) -> Int32Array:
+        """Ids of a text that is too short for looking for repetitions to pay."""
+        table, _ = self._table(limit)
+        pieces = pretokenize(text, self.split_pattern)
+        if self.kind == "char_bpe":
+            symbols, lengths = self._alphabet.ids(text), [len(piece) for piece in pieces]
+        else:
+            symbols = self._id_of_byte[np.frombuffer(utf8(text), dtype=np.uint8)]
+            lengths = [len(piece.encode("utf-8")) for piece in pieces]
+        return encode_pieces(symbols, np.cumsum([0, *lengths], dtype=np.int64), table)[0]
 
     def _encode_with_special(self, text: str, limit: int | None) -> Iterator[int]:
         longest_first = sorted(self.special_tokens, key=len, reverse=True)
@@ -142,57 +161,55 @@ class BPETokenizer:
         """The tokens of `text` as strings; at byte level in GPT-2's spelling."""
         return [self.tokens[index] for index in self.encode(text)]
 
-    def encode_documents(self, texts: Sequence[str], *, limit: int | None = None) -> tuple[Int64Array, Int64Array]:
-        """Ids of all documents and their D+1 offsets. Each distinct pretoken is encoded once, then gathered."""
-        if self.split_pattern == "none":
-            return self._encode_pretokens(texts, limit, texts)
-        number_of: dict[str, int] = {}
-        occurrences: list[int] = []
-        document_ends = [0]
-        for text in texts:
-            for pretoken in pretokenize(text, self.split_pattern):
-                occurrences.append(number_of.setdefault(pretoken, len(number_of)))
-            document_ends.append(len(occurrences))
-        ids, offsets = self._encode_pretokens(list(number_of), limit, texts)
-        return _gather(ids, offsets, np.array(occurrences, dtype=np.int64), np.array(document_ends))
-
-    def _encode_pretokens(
-        self, pretokens: Sequence[str], limit: int | None, texts: Sequence[str]
+    def encode_documents(
+        self, texts: Sequence[str], *, limit: int | None = None, num_threads: int | None = None
     ) -> tuple[Int64Array, Int64Array]:
-        """Ids of the pretokens and their offsets, a bounded number of symbols at a time.
+        """Ids of all documents and their D+1 offsets; `limit` uses only the first so many merges.
 
-        `texts` are what the pretokens were cut from; errors name characters by their offset there.
+        Each distinct pretoken is encoded once. Memory beside the ids is bounded: documents are taken in groups.
         """
+        table, joins = self._table(limit)
+        all_ids, all_offsets, total = [], [np.zeros(1, dtype=np.int64)], 0
+        for group in _groups(texts, _GROUP_CHARACTERS):
+            try:
+                ids, offsets = encode_texts(
+                    *(text_bytes(group), table, self.split_pattern, joins, self._symbols), num_threads=num_threads
+                )
+            except TokenizerError:
+                self._symbols_of_text("".join(texts))  # raises again, naming every such character by its offset there
+                raise
+            all_ids.append(ids)
+            all_offsets.append(offsets[1:] + total)
+            total += len(ids)
+        if len(all_ids) == 1:
+            return all_ids[0], np.concatenate(all_offsets)
+        return np.concatenate([np.zeros(0, dtype=np.int64), *all_ids]), np.concatenate(all_offsets)
+
+    def _table(self, limit: int | None) -> tuple[MergeTable, UInt8Array]:
+        """The first `limit` merges for the kernels, and where no token reaches across; kept for the latest limit."""
         limit = len(self.merges) if limit is None else min(limit, len(self.merges))
         if limit < 0:
             raise TokenizerError(f"limit is a number of merges, 0 or more; found {limit}")
-        all_ids, all_offsets, total, start = [], [np.zeros(1, dtype=np.int64)], 0, 0
-        while start < len(pretokens):
-            end, size = start, 0
-            while end < len(pretokens) and (end == start or size + len(pretokens[end]) <= _CHUNK_SYMBOLS):
-                size += len(pretokens[end])
-                end += 1
-            try:
-                symbols, offsets = self._symbols(pretokens[start:end])
-            except TokenizerError:
-                self._symbols(["".join(texts)])  # raises again, with every such character and offsets in the text
-                raise
-            ids, ends = kernels.encode(
-                symbols, offsets, self._pairs, self._keys, self._values, limit, len(self.base_tokens)
-            )
-            all_ids.append(ids)
-            all_offsets.append(ends[1:] + total)
-            total += len(ids)
-            start = end
-        ids = np.concatenate(all_ids) if all_ids else np.zeros(0, dtype=np.int32)
-        return ids.astype(np.int64), np.concatenate(all_offsets)
+        if self._latest_table is None or self._latest_table[0].limit != limit:
+            joins = NEVER_CUT
+            if self.split_pattern == "none":
+                joins = joins_of(self.token_bytes, self._pairs, limit, ascii_only=self.kind == "char_bpe")
+            table = MergeTable(self._pairs, self._ranks, len(self.base_tokens), limit)
+            self._latest_table = table, joins
+        return self._latest_table
 
-    def _symbols(self, pretokens: Sequence[str]) -> tuple[Int32Array, Int64Array]:
-        """Base ids of the pretokens, one behind the other, and their offsets."""
+    def _symbols(self, pool: UInt8Array, offsets: Int64Array) -> tuple[Int32Array, Int64Array]:
+        """Base ids of a pool of pretokens (UTF-8, offsets in bytes), and their offsets."""
+        if self.kind == "byte_bpe":
+            return self._id_of_byte[pool], offsets
+        return self._alphabet.ids(pool.tobytes().decode("utf-8")), character_offsets(pool, offsets)
+
+    def _symbols_of_text(self, text: str) -> None:
+        """Raise TokenizerError if `text` holds what has no token."""
         if self.kind == "char_bpe":
-            return self._alphabet.ids("".join(pretokens)), np.cumsum([0, *map(len, pretokens)], dtype=np.int64)
-        raw = [utf8(pretoken) for pretoken in pretokens]
-        return self._id_of_byte[np.frombuffer(b"".join(raw), np.uint8)], np.cumsum([0, *map(len, raw)], dtype=np.int64)
+            self._alphabet.ids(text)
+        else:
+            utf8(text)
 
     def decode(self, ids: Sequence[int], errors: str = "strict") -> str:
         """The text of `ids`. Raises TokenizerError for an id out of range and, at byte level, for ids that are not
@@ -297,14 +314,13 @@ def _check_special_tokens(special_tokens: Sequence[str], first_id: int) -> Mappi
     return table
 
 
-def _gather(
-    ids: Int64Array, offsets: Int64Array, occurrences: Int64Array, document_ends: Int64Array
-) -> tuple[Int64Array, Int64Array]:
-    """Write out the ids of every occurrence: pretoken p has ids[offsets[p]:offsets[p+1]]."""
-    lengths = np.diff(offsets)[occurrences]
-    ends = np.cumsum(lengths)
-    # Position j of the result belongs to an occurrence that starts at ends - lengths: shift to where its ids lie.
-    shift = np.repeat(offsets[occurrences] - (ends - lengths), lengths)
-    gathered = ids[np.arange(len(shift)) + shift]
-    token_ends = np.concatenate([np.zeros(1, dtype=np.int64), ends])
-    return gathered, token_ends[document_ends]
+def _groups(texts: Sequence[str], most_characters: int) -> Iterator[Sequence[str]]:
+    """Consecutive texts of together about `most_characters`, one at least."""
+    start = size = 0
+    for index, text in enumerate(texts):
+        if index > start and size + len(text) > most_characters:
+            yield texts[start:index]
+            start, size = index, 0
+        size += len(text)
+    if start < len(texts):
+        yield texts[start:]

@@ -45,8 +45,11 @@ class Alphabet:
         Raises TokenizerError naming each unknown character, its code point and its first offset.
         """
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-        known = codes < len(self._id_of_code)
-        ids: NDArray[np.int32] = np.where(known, self._id_of_code[np.where(known, codes, 0)], -1).astype(np.int32)
+        if len(codes) == 0 or codes.max() < len(self._id_of_code):
+            ids: NDArray[np.int32] = self._id_of_code[codes]
+        else:
+            known = codes < len(self._id_of_code)
+            ids = np.where(known, self._id_of_code[np.where(known, codes, 0)], np.int32(-1))
         if len(ids) and ids.min() < 0:
             unknown, first = np.unique(codes[ids < 0], return_index=True)
             offsets = np.flatnonzero(ids < 0)[first]

@@ -1,12 +1,14 @@
-"""The same answers as `reference.py`, from numba kernels over flat arrays.
+"""The same merges as `reference.py`, from numba kernels over flat arrays.
 
-All pretokens lie one behind the other in one array of symbols. `next`/`previous` link the symbols that are still
-alive inside their pretoken, so a replacement costs the same wherever it happens. A *window* is named by the
-position of its left symbol.
+All pretokens lie one behind the other in one array of *cells*, with a border cell between them. A token of n base
+symbols covers n cells: its id stands in the first and in the last of them, NONE in between. So both neighbours of a
+token are found by reading the cell before it and the cell after it; nothing is ever moved. A *window* is named by
+the first cell of its left token.
 
-Why no round looks at the whole text: a pair can only come into being in the round that makes its younger half.
-After that round its windows only disappear. So every pair's windows are known, in text order, from its birth,
-counts only fall, first windows only move right, and a heap whose keys may be too good (never too bad) is enough.
+Why no round looks at the whole text: a pair can only come into being in the round that makes its younger half. After
+that round its windows only disappear. So the list of a pair's windows is complete, in text order, from its birth;
+windows that have gone are recognised by their cells, which never get an older id back. Counts only fall and first
+windows only move right, so a heap whose keys may be too good, never too bad, is enough.
 """
 
 from typing import Any
@@ -14,23 +16,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from tokenizer.kernels import NONE, Int32Array, Int64Array, link
-from tokenizer.pairs import (
-    GREATEST_BYTES,
-    Heap,
-    Pairs,
-    TokenBytes,
-    UInt8Array,
-    Windows,
-    add_token_bytes,
-    add_window,
-    best_pair,
-    new_pairs,
-    number_of,
-    push,
-    remove_window,
-)
+from tokenizer.cells import first_pairs, first_window, grown, grown_2d, has_window, lay_out
+from tokenizer.heap import FIRST_SEEN, GREATEST_BYTES, LOWEST_IDS, UInt8Array, add_token_bytes, pop, push, resift
+from tokenizer.kernels import NONE, Int32Array, Int64Array, pair_key, rehash
 from tokenizer.reference import TIE_BREAKS, Merge, StopReason, TieBreak, Training
+from tokenizer.rounds import list_windows, replace_all, settle
 
 _STOP_REASONS: tuple[StopReason, ...] = (
     "target reached",
@@ -78,57 +68,68 @@ def train(
 
 
 @numba.njit(cache=True, nogil=True)
-def _replace_all(windows: Windows, pairs: Pairs, number: int, new_id: int, at: Int32Array) -> Any:
-    """Replace a pair everywhere in one pass from the left: (places, weighted replacements); places go into `at`.
-
-    Windows that held other pairs are taken from them; the windows beside the new symbol get theirs afterwards,
-    when the pass is over, so that a pair that only existed during the pass is never counted.
-    """
-    found = 0
-    i = pairs.first[number]
-    while i != NONE:
-        at[found] = i
-        found += 1
-        i = windows.later[i]
-    made, replacements = 0, 0
-    for index in range(found):
-        i = at[index]
-        if windows.pair[i] != number:
-            continue  # its left symbol went into the replacement just before: overlapping windows
-        j = windows.following[i]
-        h, k = windows.preceding[i], windows.following[j]
-        remove_window(windows, pairs, i)
-        remove_window(windows, pairs, j)
-        if h != NONE:
-            remove_window(windows, pairs, h)
-        windows.symbol[i] = new_id
-        windows.symbol[j] = NONE
-        windows.following[i] = k
-        if k != NONE:
-            windows.preceding[k] = i
-        at[made] = i
-        made += 1
-        replacements += windows.weight[windows.piece[i]]
-    return made, replacements
+def _enter_pairs(
+    heap: Int64Array,
+    size: int,
+    entered: int,
+    used: int,
+    counts: Int64Array,
+    halves: Int32Array,
+    begins: Int64Array,
+    pool: Int32Array,
+    min_pair_frequency: int,
+    rule: int,
+    starts: Int64Array,
+    lengths: Int64Array,
+    token_pool: UInt8Array,
+) -> Any:
+    """Enter the pairs that the last round (or the text) brought into being; returns the heap's new size."""
+    for number in range(entered, used):
+        if counts[number] >= min_pair_frequency:
+            tie = np.int64(0)
+            if rule == FIRST_SEEN:
+                tie = np.int64(pool[begins[number]])
+            elif rule == LOWEST_IDS:
+                tie = np.int64(pair_key(halves[number, 0], halves[number, 1]))
+            size = push(heap, size, counts[number], tie, number, rule, halves, starts, lengths, token_pool)
+    return size
 
 
 @numba.njit(cache=True, nogil=True)
-def _lay_out(symbols: Int32Array, offsets: Int64Array, weights: Int64Array) -> Windows:
-    size = len(symbols)
-    following, preceding = link(offsets, size)
-    piece = np.empty(size, dtype=np.int32)
-    for p in range(len(offsets) - 1):
-        piece[offsets[p] : offsets[p + 1]] = p
-    return Windows(
-        symbols.copy(),
-        following,
-        preceding,
-        weights,
-        piece,
-        np.full(size, NONE, dtype=np.int32),
-        np.empty(size, dtype=np.int32),
-        np.empty(size, dtype=np.int32),
-    )
+def _best_pair(
+    heap: Int64Array,
+    size: int,
+    counts: Int64Array,
+    halves: Int32Array,
+    begins: Int64Array,
+    pool: Int32Array,
+    cells: Int32Array,
+    spans: Int32Array,
+    min_pair_frequency: int,
+    rule: int,
+    starts: Int64Array,
+    lengths: Int64Array,
+    token_pool: UInt8Array,
+) -> Any:
+    """The heap's new size and the best pair, or NONE when no pair is frequent enough.
+
+    Invariant: every pair that may still win has an entry that is at least as good as the pair is now. So a top entry
+    that is up to date is the best; one that is not sinks to where it belongs.
+    """
+    while size > 0:
+        number = heap[0, 2]
+        if counts[number] < min_pair_frequency:
+            size = pop(heap, size, rule, halves, starts, lengths, token_pool)
+            continue
+        tie = heap[0, 1]
+        if rule == FIRST_SEEN:
+            begins[number] = first_window(cells, spans, pool, begins[number], halves[number, 0], halves[number, 1])
+            tie = np.int64(pool[begins[number]])
+        if heap[0, 0] == counts[number] and heap[0, 1] == tie:
+            return size, number
+        heap[0, 0], heap[0, 1] = counts[number], tie
+        resift(heap, size, rule, halves, starts, lengths, token_pool)
+    return size, np.int64(NONE)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -144,53 +145,110 @@ def _train(
     rule: int,
 ) -> Any:
     """Merges (R, 2), their window counts and replacements (R,), and the index of the stop reason."""
-    windows = _lay_out(symbols, offsets, weights)
-    pairs, used = new_pairs(1024), 0
-    for i in range(len(symbols)):
-        j = windows.following[i]
-        if j != NONE:
-            pairs, used, number = number_of(pairs, used, symbols[i], symbols[j])
-            add_window(windows, pairs, number, i)
-
+    cells, piece_of, is_weighted = lay_out(symbols, offsets, weights)
+    keys, numbers, halves, counts, begins, ends, pool, used = first_pairs(cells, piece_of, weights, is_weighted)
+    pool_used = len(pool)
     base_size = len(base_lengths)
-    starts = np.zeros(base_size + most_rounds, dtype=np.int64)
-    lengths = np.zeros(base_size + most_rounds, dtype=np.int64)
+    most_tokens = base_size + most_rounds
+    spans = np.ones(most_tokens, dtype=np.int32)
+    starts, lengths = np.zeros(most_tokens, dtype=np.int64), np.zeros(most_tokens, dtype=np.int64)
     lengths[:base_size] = base_lengths
     starts[1:base_size] = np.cumsum(base_lengths)[: base_size - 1]
-    token_bytes = TokenBytes(starts, lengths, base_pool.copy())
-
-    heap, size = Heap(np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024, np.int32)), 0
-    for number in range(used):
-        heap, size = push(heap, size, pairs, number, rule, token_bytes)
-
+    token_pool = base_pool.copy()
+    heap, size = np.empty((1 << 12, 3), dtype=np.int64), 0
+    before, after = np.full((most_tokens, 4), NONE, dtype=np.int64), np.full((most_tokens, 4), NONE, dtype=np.int64)
+    touched = np.empty(2 * most_tokens, dtype=np.int32)
+    places = np.empty(max(len(pool), 1), dtype=np.int32)
     learned = np.empty((most_rounds, 2), dtype=np.int32)
-    counts = np.empty(most_rounds, dtype=np.int64)
-    replacements = np.empty(most_rounds, dtype=np.int64)
-    at = np.empty(len(symbols), dtype=np.int32)
-    rank = 0
-    while rank < num_merges:
-        size, number = best_pair(heap, size, pairs, rule, token_bytes)
-        if number == NONE:
-            return learned[:rank].copy(), counts[:rank].copy(), replacements[:rank].copy(), 1
-        if pairs.windows[number] < min_pair_frequency:
-            return learned[:rank].copy(), counts[:rank].copy(), replacements[:rank].copy(), 2
-        left, right, new_id = pairs.halves[number, 0], pairs.halves[number, 1], base_size + rank
-        learned[rank, 0], learned[rank, 1] = left, right
-        counts[rank] = pairs.windows[number]
+    won, made_in = np.empty(most_rounds, dtype=np.int64), np.empty(most_rounds, dtype=np.int64)
+    entered, rank, stop = 0, 0, 0
+    while True:
+        while size + used - entered > len(heap):
+            heap = grown_2d(heap, 2 * len(heap))
+        size = _enter_pairs(
+            heap,
+            size,
+            entered,
+            used,
+            counts,
+            halves,
+            begins,
+            pool,
+            min_pair_frequency,
+            rule,
+            starts,
+            lengths,
+            token_pool,
+        )
+        entered = used
+        if rank == num_merges:
+            break
+        size, best = _best_pair(
+            heap,
+            size,
+            counts,
+            halves,
+            begins,
+            pool,
+            cells,
+            spans,
+            min_pair_frequency,
+            rule,
+            starts,
+            lengths,
+            token_pool,
+        )
+        if best == NONE:
+            stop = 2 if has_window(cells, spans) else 1
+            break
+        left, right, new_id = halves[best, 0], halves[best, 1], base_size + rank
+        learned[rank, 0], learned[rank, 1], won[rank] = left, right, counts[best]
+        spans[new_id] = spans[left] + spans[right]
         if rule == GREATEST_BYTES:
-            token_bytes = add_token_bytes(token_bytes, new_id, left, right)
-        made, replacements[rank] = _replace_all(windows, pairs, number, new_id, at)
-        first_new = used
-        for index in range(made):
-            i = at[index]
-            h, k = windows.preceding[i], windows.following[i]
-            if h != NONE and windows.symbol[h] != new_id:  # else it is the right side of the place before
-                pairs, used, number = number_of(pairs, used, windows.symbol[h], new_id)
-                add_window(windows, pairs, number, h)
-            if k != NONE:
-                pairs, used, number = number_of(pairs, used, new_id, windows.symbol[k])
-                add_window(windows, pairs, number, i)
-        for number in range(first_new, used):
-            heap, size = push(heap, size, pairs, number, rule, token_bytes)
+            token_pool = add_token_bytes(starts, lengths, token_pool, new_id, left, right)
+        windows = pool[begins[best] : ends[best]]
+        made, made_in[rank], num_left, num_right = replace_all(
+            cells,
+            spans,
+            piece_of,
+            weights,
+            is_weighted,
+            windows,
+            left,
+            right,
+            new_id,
+            places,
+            before,
+            after,
+            touched,
+        )
+        counts[best] = 0
+        # Room for what comes into being.
+        while pool_used + 2 * made > len(pool):
+            pool = grown(pool, 2 * len(pool))
+        while used + num_left + num_right > len(counts):
+            keys, numbers = rehash(keys, numbers)
+            halves, counts = grown_2d(halves, 2 * len(halves)), grown(counts, 2 * len(counts))
+            begins, ends = grown(begins, 2 * len(begins)), grown(ends, 2 * len(ends))
+        used, pool_used = settle(
+            keys,
+            numbers,
+            halves,
+            counts,
+            begins,
+            ends,
+            used,
+            pool_used,
+            left,
+            right,
+            new_id,
+            before,
+            after,
+            touched,
+            num_left,
+            num_right,
+            min_pair_frequency,
+        )
+        list_windows(cells, spans, new_id, places[:made], before, after, pool, ends)
         rank += 1
-    return learned[:rank].copy(), counts[:rank].copy(), replacements[:rank].copy(), 0
+    return learned[:rank].copy(), won[:rank].copy(), made_in[:rank].copy(), stop

@@ -1,4 +1,4 @@
-"""Numba kernels that training and encoding share: a map from pairs to numbers, linked pretokens, the replay."""
+"""Numba kernels that training and encoding share: a map from pairs to numbers; and the replay of long pieces."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def _home(key: int, mask: int) -> Any:
     return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def find(keys: Int64Array, key: int) -> Any:
     """The cell that holds `key`, or the free cell (holding NONE) where it belongs."""
     mask = len(keys) - 1
@@ -51,74 +51,61 @@ def rehash(keys: Int64Array, values: Int32Array) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def build_ranks(pairs: Int32Array) -> Any:
-    """Keys and values of the map (left, right) -> rank for merges `pairs` (R, 2)."""
-    capacity = 16
-    while capacity < 2 * len(pairs) + 2:
-        capacity *= 2
-    keys = np.full(capacity, NONE, dtype=np.int64)
-    values = np.empty(capacity, dtype=np.int32)
+    """The map (left, right) -> rank of the merges `pairs` (R, 2), as rows of (key, rank): see `rank_of`."""
+    slots = 16
+    while slots < 3 * len(pairs):
+        slots *= 2
+    ranks = np.full((slots, 2), NONE, dtype=np.int64)
     for rank in range(len(pairs)):
         key = pair_key(pairs[rank, 0], pairs[rank, 1])
-        cell = find(keys, key)
-        keys[cell] = key
-        values[cell] = rank
-    return keys, values
+        slot = _home(key, slots - 1)
+        while ranks[slot, 0] != NONE:
+            slot = (slot + 1) & (slots - 1)
+        ranks[slot, 0], ranks[slot, 1] = key, rank
+    return ranks
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def rank_of(ranks: Int64Array, left: int, right: int, limit: int) -> Any:
+    """The rank of a pair, or `limit` if it has none below that."""
+    key = pair_key(left, right)
+    mask = len(ranks) - 1
+    slot = _home(key, mask)
+    while ranks[slot, 0] != key and ranks[slot, 0] != NONE:
+        slot = (slot + 1) & mask
+    rank = np.int64(limit)
+    if ranks[slot, 0] == key and ranks[slot, 1] < limit:
+        rank = ranks[slot, 1]
+    return rank
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# Encoding.
+# Encoding one long piece.
 
 
 @numba.njit(cache=True, nogil=True)
-def link(offsets: Int64Array, size: int) -> Any:
-    """Neighbours of every symbol inside its pretoken; NONE at the borders."""
-    following = np.empty(size, dtype=np.int32)
-    preceding = np.empty(size, dtype=np.int32)
-    for piece in range(len(offsets) - 1):
-        start, end = offsets[piece], offsets[piece + 1]
-        for i in range(start, end):
-            following[i] = i + 1
-            preceding[i] = i - 1
-        if end > start:
-            preceding[start] = NONE
-            following[end - 1] = NONE
-    return following, preceding
+def replay(symbols: Int32Array, pairs: Int32Array, ranks: Int64Array, limit: int, base_size: int) -> Any:
+    """Ids of one long piece: the replay of the first `limit` merges, in linear time.
 
+    For every rank there is a list of the windows that held its pair when they came into being. Ranks are visited in
+    learned order; a window that has changed since is recognised by its symbols (they never change back).
 
-@numba.njit(cache=True, nogil=True)
-def encode(
-    symbols: Int32Array,
-    offsets: Int64Array,
-    pairs: Int32Array,
-    keys: Int64Array,
-    values: Int32Array,
-    limit: int,
-    base_size: int,
-) -> Any:
-    """Ids of all pretokens and their new offsets: the replay of the first `limit` merges, in linear time.
-
-    For every rank there is a list of the windows that held its pair when they came into being. Ranks are visited
-    in learned order; a window that has changed since is recognised by its symbols (they never change back).
-
-    Invariant: when rank r is visited, no live window holds a pair of lower rank, and the list of r holds every
-    live window of its pair, those that overlap (both halves equal) in text order: they were all born in the same
-    pass from the left, the one that made the half.
+    Invariant: when rank r is visited, no live window holds a pair of lower rank, and the list of r holds every live
+    window of its pair, those that overlap (both halves equal) in text order: they were all born in the same pass
+    from the left, the one that made the half.
     """
     size = len(symbols)
     symbol = symbols.copy()
-    following, preceding = link(offsets, size)
-    first = np.full(limit, NONE, dtype=np.int32)
-    last = np.empty(limit, dtype=np.int32)
+    following, preceding = np.arange(1, size + 1, dtype=np.int32), np.arange(-1, size - 1, dtype=np.int32)
+    following[size - 1] = NONE
+    first, last = np.full(limit, NONE, dtype=np.int32), np.empty(limit, dtype=np.int32)
     # Entries of the lists: at most one for each symbol, then two for each replacement.
-    position = np.empty(3 * size + 1, dtype=np.int32)
-    after = np.empty(3 * size + 1, dtype=np.int32)
+    position, after = np.empty(3 * size, dtype=np.int32), np.empty(3 * size, dtype=np.int32)
     used = 0
-    for i in range(size):
-        j = following[i]
-        if j != NONE:
-            cell = find(keys, pair_key(symbol[i], symbol[j]))
-            if keys[cell] != NONE and values[cell] < limit:
-                used = _append(values[cell], i, first, last, position, after, used)
+    for i in range(size - 1):
+        found = rank_of(ranks, symbol[i], symbol[i + 1], limit)
+        if found < limit:
+            used = _append(found, i, first, last, position, after, used)
     for rank in range(limit):
         left, right, new_id = pairs[rank, 0], pairs[rank, 1], base_size + rank
         entry = first[rank]
@@ -134,17 +121,17 @@ def encode(
             following[i] = k
             if k != NONE:
                 preceding[k] = i
-                cell = find(keys, pair_key(new_id, symbol[k]))
-                if keys[cell] != NONE and values[cell] < limit:
-                    used = _append(values[cell], i, first, last, position, after, used)
+                found = rank_of(ranks, new_id, symbol[k], limit)
+                if found < limit:
+                    used = _append(found, i, first, last, position, after, used)
             if h != NONE:
-                cell = find(keys, pair_key(symbol[h], new_id))
-                if keys[cell] != NONE and values[cell] < limit:
-                    used = _append(values[cell], h, first, last, position, after, used)
-    return _compact(symbol, offsets)
+                found = rank_of(ranks, symbol[h], new_id, limit)
+                if found < limit:
+                    used = _append(found, h, first, last, position, after, used)
+    return symbol[symbol != NONE]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def _append(
     rank: int, i: int, first: Int32Array, last: Int32Array, position: Int32Array, after: Int32Array, used: int
 ) -> Any:
@@ -157,18 +144,3 @@ def _append(
         after[last[rank]] = used
     last[rank] = used
     return used + 1
-
-
-@numba.njit(cache=True, nogil=True)
-def _compact(symbol: Int32Array, offsets: Int64Array) -> Any:
-    """The symbols that are alive, and the offsets of the pretokens among them."""
-    ids = np.empty(len(symbol), dtype=np.int32)
-    id_offsets = np.zeros(len(offsets), dtype=np.int64)
-    count = 0
-    for piece in range(len(offsets) - 1):
-        for i in range(offsets[piece], offsets[piece + 1]):
-            if symbol[i] != NONE:
-                ids[count] = symbol[i]
-                count += 1
-        id_offsets[piece + 1] = count
-    return ids[:count].copy(), id_offsets

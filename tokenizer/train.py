@@ -1,10 +1,11 @@
 """One door to training: a contestant's settings and a corpus in, a tokenizer and the story of its training out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data.config import require
 from data.errors import TokenizerError
@@ -13,8 +14,9 @@ from data.splits import Split
 from tokenizer import engine, reference
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer, check_target, merge_strings
-from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer, utf8
+from tokenizer.bytelevel import BYTE_CHARACTERS, BYTE_OF_CHARACTER, ByteTokenizer, text_of, utf8
 from tokenizer.char import Alphabet, CharTokenizer, alphabet_of
+from tokenizer.counts import PretokenCounts, character_offsets, count_pretokens
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.reference import TieBreak, Training
 
@@ -160,44 +162,64 @@ def learn_merges(
     engine_name: Engine = "fast",
 ) -> Training:
     """Learn merges from `documents` with the fast engine or the reference; both give the same answer."""
-    pretokens = [pretoken for document in documents for pretoken in pretokenize(document, config.split_pattern)]
-    base_bytes = [
-        utf8(token) if config.kind == "char_bpe" else bytes([BYTE_CHARACTERS.index(token)]) for token in base_tokens
-    ]
+    base_bytes = _base_bytes(config.kind, base_tokens)
     symbols_of = _symbol_reader(config.kind, base_tokens)
+    options = _Options(
+        num_merges=num_merges, min_pair_frequency=config.min_pair_frequency, tie_break=config.resolved_tie_break
+    )
     if engine_name == "reference":
-        return reference.train(
-            [symbols_of(pretoken).tolist() for pretoken in pretokens],
-            base_bytes,
-            num_merges=num_merges,
-            min_pair_frequency=config.min_pair_frequency,
-            tie_break=config.resolved_tie_break,
+        pretokens = [part for document in documents for part in pretokenize(document, config.split_pattern)]
+        return reference.train([symbols_of(pretoken).tolist() for pretoken in pretokens], base_bytes, **options)
+    if config.split_pattern != "none":
+        return learn_from_counts(
+            count_pretokens(documents, config.split_pattern), base_tokens, config, num_merges=num_merges
         )
-    if config.split_pattern == "none":
-        distinct, weights = pretokens, np.ones(len(pretokens), dtype=np.int64)
+    sequences = [symbols_of(document) for document in documents]
+    symbols = np.concatenate([np.zeros(0, dtype=np.int32), *sequences])
+    offsets = np.cumsum([0, *map(len, sequences)], dtype=np.int64)
+    return engine.train(symbols, offsets, np.ones(len(sequences), dtype=np.int64), base_bytes, **options)
+
+
+def learn_from_counts(
+    counts: PretokenCounts, base_tokens: Sequence[str], config: TokenizerConfig, *, num_merges: int
+) -> Training:
+    """Learn merges from pretoken counts; equal to learning from the text that they were counted in."""
+    if config.kind == "char_bpe":
+        symbols = Alphabet(base_tokens).ids(text_of(counts.pool.tobytes()))
+        offsets = character_offsets(counts.pool, counts.offsets)
     else:
-        counts: dict[str, int] = {}  # in order of first sight, as the engine wants them
-        for pretoken in pretokens:
-            counts[pretoken] = counts.get(pretoken, 0) + 1
-        distinct, weights = list(counts), np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
-    sequences = [symbols_of(pretoken) for pretoken in distinct]
+        symbols, offsets = Alphabet(base_tokens).ids("".join(BYTE_CHARACTERS))[counts.pool], counts.offsets
     return engine.train(
-        np.concatenate(sequences) if sequences else np.zeros(0, dtype=np.int32),
-        np.cumsum([0, *map(len, sequences)], dtype=np.int64),
-        weights,
-        base_bytes,
+        symbols,
+        offsets,
+        counts.counts,
+        _base_bytes(config.kind, base_tokens),
         num_merges=num_merges,
         min_pair_frequency=config.min_pair_frequency,
         tie_break=config.resolved_tie_break,
     )
 
 
-def _symbol_reader(kind: Kind, base_tokens: Sequence[str]) -> Any:
-    """The function from a pretoken to its base ids (int32)."""
+class _Options(TypedDict):
+    """What both engines want to know besides the text."""
+
+    num_merges: int
+    min_pair_frequency: int
+    tie_break: TieBreak
+
+
+def _base_bytes(kind: Kind, base_tokens: Sequence[str]) -> list[bytes]:
+    if kind == "char_bpe":
+        return [utf8(token) for token in base_tokens]
+    return [bytes([BYTE_OF_CHARACTER[token]]) for token in base_tokens]
+
+
+def _symbol_reader(kind: Kind, base_tokens: Sequence[str]) -> Callable[[str], NDArray[np.int32]]:
+    """The function from a text to its base ids."""
     if kind == "char_bpe":
         return Alphabet(base_tokens).ids
     id_of_byte = Alphabet(base_tokens).ids("".join(BYTE_CHARACTERS))
-    return lambda pretoken: id_of_byte[np.frombuffer(utf8(pretoken), np.uint8)]
+    return lambda text: id_of_byte[np.frombuffer(utf8(text), np.uint8)]
 
 
 def _require_utf8(split: Split) -> None:
