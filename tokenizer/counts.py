@@ -14,7 +14,7 @@ import numpy as np
 
 from data.errors import DataError
 from data.files import atomic_write
-from tokenizer.intern import WHOLE, Interned, TextBytes, in_threads, intern, lay_out, shares_of, text_bytes
+from tokenizer.intern import WHOLE, Interned, TextBytes, UInt64Array, in_threads, intern, lay_out, shares_of, text_bytes
 from tokenizer.kernels import Int32Array, Int64Array
 from tokenizer.pretokenize import SplitPattern
 from tokenizer.scan import PATTERN_NUMBERS, UInt8Array
@@ -52,6 +52,55 @@ def count_pretokens(
     for other in others:
         first = _add(laid_out, first, other)
     return _compacted(laid_out, first)
+
+
+def read_text_bytes(path: Path) -> TextBytes:
+    """A UTF-8 file as one document, read once and without a copy as a string.
+
+    Raises DataError when it cannot be read or is not UTF-8, with the byte offset.
+    """
+    try:
+        raw = np.fromfile(path, dtype=np.uint8)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    laid_out = lay_out(raw, np.array([len(raw)], dtype=np.int64))
+    offset = first_invalid(laid_out.text, laid_out.words, len(raw))
+    if offset < len(raw):
+        raise DataError(f"{path} is not valid UTF-8 at byte {offset} (0x{raw[offset]:02x}); convert it to UTF-8")
+    return laid_out
+
+
+@numba.njit(cache=True, nogil=True)
+def first_invalid(text: UInt8Array, words: UInt64Array, size: int) -> Any:
+    """The first byte at which `text` is not UTF-8 (Unicode standard, table 3-7), or `size`; padded with NUL."""
+    i = 0
+    while i < size:
+        if i & 7 == 0 and words[i >> 3] & np.uint64(0x8080808080808080) == 0:
+            i += 8
+            continue
+        first, second = text[i], text[i + 1]
+        least, most, length = 0x80, 0xBF, 4
+        if first < 0x80:
+            i += 1
+            continue
+        if 0xC2 <= first < 0xE0:
+            length = 2
+        elif 0xE0 <= first < 0xF0:
+            length = 3
+            least = 0xA0 if first == 0xE0 else 0x80
+            most = 0x9F if first == 0xED else 0xBF  # beyond lie the surrogates
+        elif 0xF0 <= first < 0xF5:
+            least = 0x90 if first == 0xF0 else 0x80
+            most = 0x8F if first == 0xF4 else 0xBF
+        else:
+            return i
+        if not least <= second <= most:
+            return i
+        for j in range(i + 2, i + length):
+            if not 0x80 <= text[j] <= 0xBF:
+                return i
+        i += length
+    return size
 
 
 def _add(laid_out: TextBytes, first: Interned, other: Interned) -> Interned:

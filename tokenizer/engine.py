@@ -158,7 +158,7 @@ def _train(
     heap, size = np.empty((1 << 12, 3), dtype=np.int64), 0
     before, after = np.full((most_tokens, 4), NONE, dtype=np.int64), np.full((most_tokens, 4), NONE, dtype=np.int64)
     touched = np.empty(2 * most_tokens, dtype=np.int32)
-    places = np.empty(max(len(pool), 1), dtype=np.int32)
+    places = np.empty((ends - begins).max(), dtype=np.int32)  # no later pair has more windows than the first ones
     learned = np.empty((most_rounds, 2), dtype=np.int32)
     won, made_in = np.empty(most_rounds, dtype=np.int64), np.empty(most_rounds, dtype=np.int64)
     entered, rank, stop = 0, 0, 0
