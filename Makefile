@@ -73,6 +73,12 @@ study: $(READY) ## one vocabulary's behaviour: reports/study.json and its pictur
 	@$(BIN)/python -m scripts.study $(OFFLINE) $(if $(MERGES),--merges $(MERGES)) $(if $(WIDTH),--width $(WIDTH)) \
 	  $(if $(GPT2),--gpt2 $(GPT2))
 
+# Peers are no dependencies: name a Python that has them (and what constraints.txt lists) with BENCH_PYTHON.
+BENCH_PYTHON ?= $(BIN)/python
+bench: $(READY) ## ours beside every peer that can be imported; QUICK=1 ROWS=train,encode REPEAT=5 BENCH_PYTHON=
+	@$(BENCH_PYTHON) -m scripts.bench_tokenizer $(OFFLINE) $(if $(QUICK),--quick) $(if $(ROWS),--rows $(ROWS)) \
+	  $(if $(REPEAT),--repeat $(REPEAT))
+
 test: $(READY) ## the tests
 	@$(BIN)/python -m pytest
 

@@ -52,11 +52,13 @@ def find() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _train_ours(path: Path, vocab_size: int) -> Any:
-    from data.files import read_text
-    from tokenizer.train import TokenizerConfig, learn_merges
+    from tokenizer.counts import count_pretokens, read_text_bytes
+    from tokenizer.train import TokenizerConfig, learn_from_counts
 
-    config = TokenizerConfig("byte_bpe", vocab_size, split_pattern="gpt2", tie_break="lowest_ids", min_pair_frequency=1)
-    return learn_merges([read_text(path)], hf_alphabet(), config, num_merges=vocab_size - 256)
+    # The product's own minimum frequency; were it to end training early, the merges would not equal HF's.
+    config = TokenizerConfig("byte_bpe", vocab_size, split_pattern="gpt2", tie_break="lowest_ids", min_pair_frequency=2)
+    counts = count_pretokens(read_text_bytes(path), "gpt2")
+    return learn_from_counts(counts, hf_alphabet(), config, num_merges=vocab_size - 256)
 
 
 def _train_gigatoken(path: Path, vocab_size: int) -> Any:

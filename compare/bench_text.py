@@ -27,10 +27,11 @@ from data.files import atomic_write, read_text, sha256_file, write_text
 from data.splits import Split
 
 ORDER = 4  # characters of context
-_NUM_CHAINS = 1024  # drawn side by side, so that every step is a handful of numpy calls
-_CHAIN_LENGTH = 4096  # characters; a chain is a document and ends with a newline
-Prepare = Callable[[], Callable[[], Any]]  # what is not timed; gives what is
 _MOST_SYMBOLS = 1 << (64 // ORDER)  # a context is one 64-bit key
+# Chains are drawn side by side, a few numpy calls for each step; each is a document and ends with a newline.
+_NUM_CHAINS, _CHAIN_LENGTH = 1024, 4096
+Prepare = Callable[[], Callable[[], Any]]  # what is not timed; gives what is
+Processes = Mapping[str, Sequence[str]]  # contestant -> arguments of `bench_peers.child`
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,9 @@ class BenchText:
 
 @dataclass(frozen=True)
 class CharacterModel:
-    """Every place of a text, sorted by the `ORDER` characters before it: drawing a place of a group draws from P(next).
+    """Every place of a text, which is taken as a ring, sorted by the `ORDER` characters before it (its context).
 
-    The text is taken as a ring, so that every context has a next character.
+    To draw the next character, draw one of the context's places.
     """
 
     group_starts: NDArray[np.int64]
@@ -90,8 +91,7 @@ def one_file(name: str, splits: Sequence[Split], folder: Path, *, most_bytes: in
         documents = [document for document, end in zip(documents, ends, strict=True) if end <= most_bytes]
         if not documents:
             raise DataError(f"{name}: the first document is larger than {most_bytes:,} bytes; ask for more")
-    text = "".join(documents)
-    path = folder / f"{name}.txt"
+    text, path = "".join(documents), folder / f"{name}.txt"
     write_text(path, text)
     return _bench_text(name, path, text, tuple(accumulate(map(len, documents), initial=0)))
 
@@ -112,7 +112,7 @@ def synthetic_file(source: BenchText, megabytes: int, folder: Path, *, seed: int
 
 
 def fit(text: str) -> CharacterModel:
-    """Count nothing, sort once: the contexts of `text` and what follows them. Raises DataError if it is too short."""
+    """The character model of `text`; raises DataError if it has too few characters or too many different ones."""
     if len(text) <= ORDER:
         raise DataError(f"a character model of order {ORDER} needs more than {len(text)} characters")
     codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
@@ -179,9 +179,9 @@ class Line:
 
 
 def measure(
-    row: str, num_bytes: int, calls: Mapping[str, Prepare], processes: Mapping[str, Sequence[str]], *, repeat: int
+    row: str, num_bytes: int, calls: Mapping[str, Prepare], processes: Processes, *, repeat: int
 ) -> tuple[dict[str, Line], dict[str, Any]]:
-    """Time `calls` in this process and `processes` (arguments of `bench_peers.child`), in turns.
+    """Time `calls` in this process and `processes` of their own, in turns.
 
     Returns the lines and the last result of each call. A peer that fails is not called again, and its line says why;
     a failure of ours is raised.

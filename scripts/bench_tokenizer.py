@@ -20,7 +20,7 @@ import torch
 
 from compare import bench_peers, bench_text
 from compare.bench_peers import ENCODERS, HF, ONE_TEXT, OURS, TIKTOKEN, TIKTOKEN_2, TINY, TRAINERS
-from compare.bench_text import BenchText, Line, Prepare, Target, at_least, below, timed
+from compare.bench_text import BenchText, Line, Prepare, Processes, Target, at_least, below, timed
 from compare.steps import Steps
 from data.config import did_you_mean, require
 from data.files import write_json, write_text
@@ -37,7 +37,7 @@ UNSPLIT_VOCAB_SIZE = 2000
 RUN_LENGTH = 1_000_000
 QUICK_BYTES, QUICK_VOCAB_SIZES = 1_000_000, (4096, 8192)
 _TINY_VOCAB_SIZE = 300
-_NUM_NAIVE_ROUNDS = 3
+_LARGE_BYTES = 50_000_000  # from here on two repetitions have to do: the slow peers take half a minute for one
 _TWICE = f"{OURS}, twice as long"
 
 
@@ -56,14 +56,11 @@ class Bench:
         write_text(self.tiny, TINY)
 
     def measure(
-        self,
-        row: str,
-        num_bytes: int,
-        calls: Mapping[str, Prepare],
-        processes: Mapping[str, Sequence[str]] | None = None,
+        self, row: str, num_bytes: int, calls: Mapping[str, Prepare], processes: Processes | None = None
     ) -> tuple[dict[str, Line], dict[str, Any]]:
         """Measure one row and keep its lines; see `bench_text.measure`."""
-        lines, results = bench_text.measure(row, num_bytes, calls, processes or {}, repeat=self.repeat)
+        repeat = min(self.repeat, 2) if num_bytes >= _LARGE_BYTES else self.repeat
+        lines, results = bench_text.measure(row, num_bytes, calls, processes or {}, repeat=repeat)
         self.lines += lines.values()
         return lines, results
 
@@ -149,7 +146,7 @@ def unsplit(bench: Bench) -> None:
         reference.train,
         [Alphabet(base).ids(corpus.text).tolist()],
         [token.encode("utf-8") for token in base],
-        num_merges=_NUM_NAIVE_ROUNDS,
+        num_merges=3,
         min_pair_frequency=config.min_pair_frequency,
         tie_break=config.resolved_tie_break,
     )

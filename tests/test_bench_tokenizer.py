@@ -418,6 +418,14 @@ def test_large_judges_the_peak(bench: Bench, tmp_path: Path, capsys: pytest.Capt
     assert target_of(bench, "order4_1MB", "peak memory").reached is False
 
 
+def test_a_large_text_is_not_measured_often(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_tokenizer, "_LARGE_BYTES", 10)
+    bench.repeat = 5
+    for num_bytes, expected in ((9, 5), (10, 2)):
+        lines, _ = bench.measure("row", num_bytes, {OURS: lambda: lambda: None})
+        assert len(lines[OURS].seconds) == expected
+
+
 # The verb.
 
 

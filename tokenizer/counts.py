@@ -14,7 +14,18 @@ import numpy as np
 
 from data.errors import DataError
 from data.files import atomic_write
-from tokenizer.intern import WHOLE, Interned, TextBytes, UInt64Array, in_threads, intern, lay_out, shares_of, text_bytes
+from tokenizer.intern import (
+    WHOLE,
+    Interned,
+    TextBytes,
+    UInt64Array,
+    in_threads,
+    intern,
+    lay_out,
+    padded,
+    shares_of,
+    text_bytes,
+)
 from tokenizer.kernels import Int32Array, Int64Array
 from tokenizer.pretokenize import SplitPattern
 from tokenizer.scan import PATTERN_NUMBERS, UInt8Array
@@ -60,13 +71,16 @@ def read_text_bytes(path: Path) -> TextBytes:
     Raises DataError when it cannot be read or is not UTF-8, with the byte offset.
     """
     try:
-        raw = np.fromfile(path, dtype=np.uint8)
+        with path.open("rb") as file:
+            buffer = padded(path.stat().st_size)
+            size = file.readinto(buffer.data)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    laid_out = lay_out(raw, np.array([len(raw)], dtype=np.int64))
-    offset = first_invalid(laid_out.text, laid_out.words, len(raw))
-    if offset < len(raw):
-        raise DataError(f"{path} is not valid UTF-8 at byte {offset} (0x{raw[offset]:02x}); convert it to UTF-8")
+    buffer[size:] = 0
+    laid_out = TextBytes(buffer, buffer.view(np.uint64), np.array([size], dtype=np.int64))
+    offset = first_invalid(laid_out.text, laid_out.words, size)
+    if offset < size:
+        raise DataError(f"{path} is not valid UTF-8 at byte {offset} (0x{buffer[offset]:02x}); convert it to UTF-8")
     return laid_out
 
 

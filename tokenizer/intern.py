@@ -77,10 +77,15 @@ def text_bytes(documents: Sequence[str]) -> TextBytes:
 
 def lay_out(raw: UInt8Array, ends: Int64Array) -> TextBytes:
     """Valid UTF-8 in a buffer with the padding that the kernels need."""
-    buffer = np.empty((len(raw) + _PADDING + 7) // 8 * 8, dtype=np.uint8)
+    buffer = padded(len(raw))
     buffer[: len(raw)] = raw
     buffer[len(raw) :] = 0
     return TextBytes(buffer, buffer.view(np.uint64), ends)
+
+
+def padded(size: int) -> UInt8Array:
+    """Room for a text of `size` bytes and its padding, which the caller sets to zero."""
+    return np.empty((size + _PADDING + 7) // 8 * 8, dtype=np.uint8)
 
 
 def usable_cores() -> int:
