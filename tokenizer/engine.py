@@ -57,13 +57,11 @@ def train(
         min_pair_frequency,
         TIE_BREAKS.index(tie_break),
     )
-    base_size = len(base_bytes)
-    merges = [
-        Merge(rank, (left, right), base_size + rank, count, made)
-        for rank, ((left, right), count, made) in enumerate(
-            zip(pairs.tolist(), counts.tolist(), replacements.tolist(), strict=True)
-        )
-    ]
+    ranks = range(len(pairs))
+    new_ids = range(len(base_bytes), len(base_bytes) + len(pairs))
+    halves = zip(pairs[:, 0].tolist(), pairs[:, 1].tolist(), strict=True)
+    columns = zip(ranks, halves, new_ids, counts.tolist(), replacements.tolist(), strict=True)
+    merges = [Merge._make(column) for column in columns]
     return Training(merges, _STOP_REASONS[stop])
 
 
@@ -71,28 +69,31 @@ def train(
 def _enter_pairs(
     heap: Int64Array,
     size: int,
-    entered: int,
+    first: int,
     used: int,
     counts: Int64Array,
     halves: Int32Array,
     begins: Int64Array,
     pool: Int32Array,
-    min_pair_frequency: int,
+    least: int,
+    below: int,
     rule: int,
     starts: Int64Array,
     lengths: Int64Array,
     token_pool: UInt8Array,
 ) -> Any:
-    """Enter the pairs that the last round (or the text) brought into being; returns the heap's new size."""
-    for number in range(entered, used):
-        if counts[number] >= min_pair_frequency:
+    """Enter the pairs from number `first` on with `least` <= count < `below`: (heap, size)."""
+    for number in range(first, used):
+        if least <= counts[number] < below:
+            if size == len(heap):
+                heap = grown_2d(heap, 2 * len(heap))
             tie = np.int64(0)
             if rule == FIRST_SEEN:
                 tie = np.int64(pool[begins[number]])
             elif rule == LOWEST_IDS:
                 tie = np.int64(pair_key(halves[number, 0], halves[number, 1]))
             size = push(heap, size, counts[number], tie, number, rule, halves, starts, lengths, token_pool)
-    return size
+    return heap, size
 
 
 @numba.njit(cache=True, nogil=True)
@@ -105,20 +106,20 @@ def _best_pair(
     pool: Int32Array,
     cells: Int32Array,
     spans: Int32Array,
-    min_pair_frequency: int,
+    least: int,
     rule: int,
     starts: Int64Array,
     lengths: Int64Array,
     token_pool: UInt8Array,
 ) -> Any:
-    """The heap's new size and the best pair, or NONE when no pair is frequent enough.
+    """The heap's new size and the best pair, or NONE when none is seen `least` times.
 
-    Invariant: every pair that may still win has an entry that is at least as good as the pair is now. So a top entry
-    that is up to date is the best; one that is not sinks to where it belongs.
+    Invariant: every pair that is has an entry that is at least as good as the pair is now. So a top entry that is up
+    to date is the best; one that is not sinks to where it belongs.
     """
     while size > 0:
         number = heap[0, 2]
-        if counts[number] < min_pair_frequency:
+        if counts[number] < least:
             size = pop(heap, size, rule, halves, starts, lengths, token_pool)
             continue
         tie = heap[0, 1]
@@ -162,42 +163,26 @@ def _train(
     learned = np.empty((most_rounds, 2), dtype=np.int32)
     won, made_in = np.empty(most_rounds, dtype=np.int64), np.empty(most_rounds, dtype=np.int64)
     entered, rank, stop = 0, 0, 0
+    # The heap holds the pairs that are seen `least` times or more. Most pairs are rare and wait outside until `least`
+    # comes down to them; so the heap stays small.
+    least = max(min_pair_frequency, counts[:used].max() // 4) if used else min_pair_frequency
+    most = np.iinfo(np.int64).max
     while True:
-        while size + used - entered > len(heap):
-            heap = grown_2d(heap, 2 * len(heap))
-        size = _enter_pairs(
-            heap,
-            size,
-            entered,
-            used,
-            counts,
-            halves,
-            begins,
-            pool,
-            min_pair_frequency,
-            rule,
-            starts,
-            lengths,
-            token_pool,
+        heap, size = _enter_pairs(
+            heap, size, entered, used, counts, halves, begins, pool, least, most, rule, starts, lengths, token_pool
         )
         entered = used
         if rank == num_merges:
             break
         size, best = _best_pair(
-            heap,
-            size,
-            counts,
-            halves,
-            begins,
-            pool,
-            cells,
-            spans,
-            min_pair_frequency,
-            rule,
-            starts,
-            lengths,
-            token_pool,
+            heap, size, counts, halves, begins, pool, cells, spans, least, rule, starts, lengths, token_pool
         )
+        if best == NONE and least > min_pair_frequency:
+            below, least = least, max(min_pair_frequency, least * 3 // 4)
+            heap, size = _enter_pairs(
+                heap, size, 0, used, counts, halves, begins, pool, least, below, rule, starts, lengths, token_pool
+            )
+            continue
         if best == NONE:
             stop = 2 if has_window(cells, spans) else 1
             break

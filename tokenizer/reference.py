@@ -13,7 +13,7 @@ there; so the first merge that completes s completes it in every such place, and
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 Pair = tuple[int, int]
 TieBreak = Literal["first_seen", "lowest_ids", "greatest_bytes"]
@@ -21,14 +21,13 @@ TIE_BREAKS: tuple[TieBreak, ...] = get_args(TieBreak)
 StopReason = Literal["target reached", "no pair left", "best pair below the minimum frequency"]
 
 
-@dataclass(frozen=True)
-class Merge:
+class Merge(NamedTuple):
     """One learned rule: `pair` becomes `new_id`."""
 
     rank: int
     pair: Pair
     new_id: int
-    count: int
+    count: int  # type: ignore[assignment]
     """Windows that held the pair at that round, overlapping ones included."""
     replacements: int
     """Replacements made from left to right; fewer than `count` where windows overlap."""
