@@ -11,6 +11,7 @@ import pytest
 
 from data.splits import Split
 from tokenizer import engine, kernels, reference
+from tokenizer.encode import MergeTable, encode_pieces
 from tokenizer.reference import Pair, TieBreak, Training
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -117,8 +118,7 @@ def encode_with(
     assert encoder == "engine"
     symbols, offsets = flatten(sequences)
     pairs = np.array(merges, dtype=np.int32).reshape(-1, 2)
-    keys, values = kernels.build_ranks(pairs)
-    ids, ends = kernels.encode(symbols, offsets, pairs, keys, values, limit, base_size)
+    ids, ends = encode_pieces(symbols, offsets, MergeTable(pairs, kernels.build_ranks(pairs), base_size, limit))
     assert ends[0] == 0 and ends[-1] == len(ids) and len(ends) == len(sequences) + 1
     return [ids[start:end].tolist() for start, end in pairwise(ends)]
 

@@ -5,13 +5,13 @@ A cell holds the id of the token that begins or ends there, or NONE: between pre
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from tokenizer.jit import kernel
 from tokenizer.kernels import NONE, Int32Array, Int64Array, find, pair_key, rehash
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def lay_out(symbols: Int32Array, offsets: Int64Array, weights: Int64Array) -> Any:
     """Cells, and the weight of each cell's pretoken; if all weights are 1, a single one stands for them all."""
     num_pieces = len(offsets) - 1
@@ -29,7 +29,7 @@ def lay_out(symbols: Int32Array, offsets: Int64Array, weights: Int64Array) -> An
     return cells, piece_of, is_weighted
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count_windows(
     cells: Int32Array,
     piece_of: Int32Array,
@@ -63,7 +63,7 @@ def _count_windows(
     return i, used
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _listfirst_windows(
     cells: Int32Array, keys: Int64Array, numbers: Int32Array, pool: Int32Array, ends: Int64Array
 ) -> None:
@@ -75,7 +75,7 @@ def _listfirst_windows(
             ends[number] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def first_pairs(cells: Int32Array, piece_of: Int32Array, weights: Int64Array, is_weighted: bool) -> Any:
     """The map of the text's first pairs, their halves, counts, and lists of windows in one pool."""
     keys, numbers = np.full(1 << 12, NONE, dtype=np.int64), np.empty(1 << 12, dtype=np.int32)
@@ -99,7 +99,7 @@ def first_pairs(cells: Int32Array, piece_of: Int32Array, weights: Int64Array, is
     return keys, numbers, halves, counts, begins, ends, pool, used
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def grown(array: Any, size: int) -> Any:
     """`array` in the front of a new one of `size`."""
     result = np.empty(size, dtype=array.dtype)
@@ -107,7 +107,7 @@ def grown(array: Any, size: int) -> Any:
     return result
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def grown_2d(array: Any, size: int) -> Any:
     """`array` in the first rows of a new one of `size` rows."""
     result = np.empty((size, array.shape[1]), dtype=array.dtype)
@@ -115,7 +115,7 @@ def grown_2d(array: Any, size: int) -> Any:
     return result
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def first_window(cells: Int32Array, spans: Int32Array, pool: Int32Array, begin: int, left: int, right: int) -> Any:
     """Where in the pool the first living window of a pair stands, from `begin` on; the pair has one."""
     while cells[pool[begin]] != left or cells[pool[begin] + spans[left]] != right:
@@ -123,7 +123,7 @@ def first_window(cells: Int32Array, spans: Int32Array, pool: Int32Array, begin: 
     return begin
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def has_window(cells: Int32Array, spans: Int32Array) -> Any:
     """Whether any two tokens still stand side by side."""
     i = 1

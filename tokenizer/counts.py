@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
 from data.errors import DataError
@@ -26,6 +25,7 @@ from tokenizer.intern import (
     shares_of,
     text_bytes,
 )
+from tokenizer.jit import kernel
 from tokenizer.kernels import Int32Array, Int64Array
 from tokenizer.pretokenize import SplitPattern
 from tokenizer.scan import PATTERN_NUMBERS, UInt8Array
@@ -84,7 +84,7 @@ def read_text_bytes(path: Path) -> TextBytes:
     return laid_out
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def first_invalid(text: UInt8Array, words: UInt64Array, size: int) -> Any:
     """The first byte at which `text` is not UTF-8 (Unicode standard, table 3-7), or `size`; padded with NUL."""
     i = 0
@@ -133,7 +133,7 @@ def _compacted(laid_out: TextBytes, interned: Interned) -> PretokenCounts:
     return PretokenCounts(pool, offsets, interned.counts, interned.starts)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def gather_pool(text: UInt8Array, starts: Int64Array, lengths: Int32Array) -> Any:
     """The bytes of the pretokens one behind the other, and their offsets."""
     offsets = np.zeros(len(starts) + 1, dtype=np.int64)
@@ -153,7 +153,12 @@ def character_offsets(pool: UInt8Array, offsets: Int64Array) -> Int64Array:
 
 
 def merge_counts(shards: Sequence[PretokenCounts]) -> PretokenCounts:
-    """Counts of several parts of a text as counts of the whole; `first_seen` of the shards must be on one scale."""
+    """Counts of several parts of a text as counts of the whole; `first_seen` of the shards must be on one scale.
+
+    Raises DataError when there is no shard.
+    """
+    if not shards:
+        raise DataError("no counts to merge: name at least one shard")
     pool = np.concatenate([shard.pool for shard in shards])
     sizes = np.concatenate([np.diff(shard.offsets) for shard in shards])
     ends = np.cumsum(sizes)
@@ -198,12 +203,14 @@ def read_counts(path: Path) -> PretokenCounts:
 
     try:
         table = parquet.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {' '.join(str(error).split())}") from error
     for name, wanted in (("pretoken", pa.binary()), ("count", pa.int64()), ("first_seen", pa.int64())):
         if name not in table.column_names or table.schema.field(name).type != wanted:
             found = table.schema.field(name).type if name in table.column_names else "nothing"
             raise DataError(f"{path}: column {name!r} must be {wanted}, found {found}")
+        if table[name].null_count:
+            raise DataError(f"{path}: column {name!r} has {table[name].null_count} missing values")
     table = table.sort_by("first_seen")
     pretokens = table["pretoken"].to_pylist()
     counts, first_seen = (table[name].to_numpy() for name in ("count", "first_seen"))

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from tokenizer.counts import gather_pool
 from tokenizer.intern import CUTS, Interned, TextBytes, in_threads, intern, shares_of
+from tokenizer.jit import kernel
 from tokenizer.kernels import Int32Array, Int64Array, rank_of, replay
 from tokenizer.pretokenize import SplitPattern
 from tokenizer.scan import PATTERN_NUMBERS, UInt8Array
@@ -86,7 +86,7 @@ def encode_texts(
     return all_ids, np.concatenate([np.zeros(1, dtype=np.int64), span_ends[last_spans]])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _last_spans(spans: Int64Array, document_ends: Int64Array) -> Any:
     """The index of each document's last span; spans stand in document order, and every document has one."""
     last = np.empty(len(document_ends), dtype=np.int64)
@@ -99,7 +99,7 @@ def _last_spans(spans: Int64Array, document_ends: Int64Array) -> Any:
     return last
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _gather(
     sequence: Int32Array, span_ends: Int64Array, ids: Int32Array, offsets: Int64Array, target: Int64Array
 ) -> Any:
@@ -125,7 +125,7 @@ def encode_pieces(symbols: Int32Array, offsets: Int64Array, table: MergeTable) -
     return encoded
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _encode_pieces(
     symbols: Int32Array,
     offsets: Int64Array,
@@ -153,7 +153,7 @@ def _encode_pieces(
     return ids[:count].copy(), id_offsets
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _merge_by_rank(
     ids: Int32Array, start: int, size: int, window_ranks: Int64Array, ranks: Int64Array, limit: int, base_size: int
 ) -> Any:

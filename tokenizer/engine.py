@@ -13,11 +13,12 @@ windows only move right, so a heap whose keys may be too good, never too bad, is
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from data.errors import TokenizerError
 from tokenizer.cells import first_pairs, first_window, grown, grown_2d, has_window, lay_out
 from tokenizer.heap import FIRST_SEEN, GREATEST_BYTES, LOWEST_IDS, UInt8Array, add_token_bytes, pop, push, resift
+from tokenizer.jit import kernel
 from tokenizer.kernels import NONE, Int32Array, Int64Array, pair_key, rehash
 from tokenizer.reference import TIE_BREAKS, Merge, StopReason, TieBreak, Training
 from tokenizer.rounds import list_windows, replace_all, settle
@@ -27,6 +28,7 @@ _STOP_REASONS: tuple[StopReason, ...] = (
     "no pair left",
     "best pair below the minimum frequency",
 )
+_MOST_CELLS = 2**31  # positions are 32-bit
 
 
 def train(
@@ -42,8 +44,14 @@ def train(
     """Learn merges from pretokens; the result equals `reference.train` on the text they were counted in.
 
     `symbols` (N,) are base ids; pretoken p is symbols[offsets[p]:offsets[p+1]] and counts weights[p] times. For
-    `first_seen` the pretokens must stand in the order in which the text first shows them.
+    `first_seen` the pretokens must stand in the order in which the text first shows them. Raises TokenizerError when
+    the positions would not fit into 32 bits.
     """
+    if len(symbols) + len(offsets) >= _MOST_CELLS:
+        raise TokenizerError(
+            f"{len(symbols):,} symbols are too many to learn merges from (at most {_MOST_CELLS:,}); "
+            "lower training_characters, or choose a split pattern, so that repeated pretokens count once"
+        )
     lengths = np.array([len(token) for token in base_bytes], dtype=np.int64)
     pool = np.frombuffer(b"".join(base_bytes), dtype=np.uint8)
     pairs, counts, replacements, stop = _train(
@@ -65,7 +73,7 @@ def train(
     return Training(merges, _STOP_REASONS[stop])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _enter_pairs(
     heap: Int64Array,
     size: int,
@@ -96,7 +104,7 @@ def _enter_pairs(
     return heap, size
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _best_pair(
     heap: Int64Array,
     size: int,
@@ -133,7 +141,7 @@ def _best_pair(
     return size, np.int64(NONE)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _train(
     symbols: Int32Array,
     offsets: Int64Array,

@@ -6,10 +6,10 @@ bytes are compared instead: token t is pool[starts[t] : starts[t] + lengths[t]].
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenizer.jit import inlined, kernel
 from tokenizer.kernels import Int32Array, Int64Array
 
 UInt8Array = NDArray[np.uint8]
@@ -17,7 +17,7 @@ UInt8Array = NDArray[np.uint8]
 FIRST_SEEN, LOWEST_IDS, GREATEST_BYTES = range(3)  # in the order of reference.TIE_BREAKS
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _bytes_order(a: int, b: int, starts: Int64Array, lengths: Int64Array, pool: UInt8Array) -> Any:
     """-1, 0 or 1 as the bytes of token `a` stand before, equal or after those of token `b`."""
     for i in range(min(lengths[a], lengths[b])):
@@ -29,7 +29,7 @@ def _bytes_order(a: int, b: int, starts: Int64Array, lengths: Int64Array, pool: 
     return -1 if lengths[a] < lengths[b] else 1
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _beats(
     heap: Int64Array,
     a: int,
@@ -52,13 +52,13 @@ def _beats(
     return order > 0
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _swap(heap: Int64Array, a: int, b: int) -> None:
     for column in range(3):
         heap[a, column], heap[b, column] = heap[b, column], heap[a, column]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def resift(
     heap: Int64Array,
     size: int,
@@ -81,7 +81,7 @@ def resift(
         parent = best
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def pop(
     heap: Int64Array,
     size: int,
@@ -97,7 +97,7 @@ def pop(
     return size - 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def push(
     heap: Int64Array,
     size: int,
@@ -122,7 +122,7 @@ def push(
     return size + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def add_token_bytes(
     starts: Int64Array, lengths: Int64Array, pool: UInt8Array, token: int, left: int, right: int
 ) -> Any:

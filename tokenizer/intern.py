@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from tokenizer.bytelevel import utf8
+from tokenizer.jit import inlined, kernel
 from tokenizer.kernels import Int32Array, Int64Array
 from tokenizer.scan import ASK, SPACE, UInt8Array, character_classes, pretoken_end, quick_classes
 
@@ -157,7 +157,7 @@ def intern(
     return Interned(starts[:used], lengths[:used], counts[:used], sequence[:filled], span_ends)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _cut_spans(text: UInt8Array, document_ends: Int64Array, may_cut: BoolArray, most_bytes: int) -> Any:
     """Spans (S, 2) of about `most_bytes` that cover all documents, each inside one document.
 
@@ -188,7 +188,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _FREE = np.uint64(0)  # no key is zero, because no pretoken is empty
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _eight_bytes(words: UInt64Array, i: int) -> Any:
     """The eight bytes from byte `i` on, from the two aligned words that hold them."""
     shift = np.uint64((i & 7) << 3)
@@ -197,7 +197,7 @@ def _eight_bytes(words: UInt64Array, i: int) -> Any:
     return low | high
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _key_of(words: UInt64Array, start: int, size: int) -> Any:
     """The key of the pretoken of `size` bytes at `start`."""
     if size < 8:
@@ -214,13 +214,13 @@ def _key_of(words: UInt64Array, start: int, size: int) -> Any:
     return (mixed >> np.uint64(8)) | _LONG
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _slot_of(key: np.uint64, mask: int) -> Any:
     """Where the search for `key` begins."""
     return np.int64((key * _MULTIPLIER) >> np.uint64(24)) & mask
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _is_same(words: UInt64Array, one: int, other: int, size: int) -> Any:
     """Whether the `size` >= 8 bytes at `one` and `other` are the same."""
     i = 0
@@ -231,7 +231,7 @@ def _is_same(words: UInt64Array, one: int, other: int, size: int) -> Any:
     return _eight_bytes(words, one + size - 8) == _eight_bytes(words, other + size - 8)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _table_of(words: UInt64Array, starts: Int64Array, lengths: Int32Array, slots: int) -> Any:
     """A new map of pretokens that are all different; `slots` is a power of two."""
     table = np.zeros((slots, 2), dtype=np.uint64)
@@ -246,7 +246,7 @@ def _table_of(words: UInt64Array, starts: Int64Array, lengths: Int32Array, slots
     return table
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _intern(
     text: UInt8Array,
     words: UInt64Array,

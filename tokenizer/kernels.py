@@ -2,9 +2,10 @@
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from tokenizer.jit import inlined, kernel
 
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
@@ -15,18 +16,18 @@ NONE = -1  # no position, no pair, no rank
 # A hash map from a pair of ids to a small number: open addressing, linear probing, never more than half full.
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def pair_key(left: int, right: int) -> Any:
     return (np.int64(left) << 32) | np.int64(right)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _home(key: int, mask: int) -> Any:
     """Where the search for `key` begins: Fibonacci hashing (Knuth, TAOCP vol. 3, 6.4)."""
     return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def find(keys: Int64Array, key: int) -> Any:
     """The cell that holds `key`, or the free cell (holding NONE) where it belongs."""
     mask = len(keys) - 1
@@ -36,7 +37,7 @@ def find(keys: Int64Array, key: int) -> Any:
     return cell
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def rehash(keys: Int64Array, values: Int32Array) -> Any:
     """The same map with twice the cells."""
     new_keys = np.full(2 * len(keys), NONE, dtype=np.int64)
@@ -49,7 +50,7 @@ def rehash(keys: Int64Array, values: Int32Array) -> Any:
     return new_keys, new_values
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def build_ranks(pairs: Int32Array) -> Any:
     """The map (left, right) -> rank of the merges `pairs` (R, 2), as rows of (key, rank): see `rank_of`."""
     slots = 16
@@ -65,7 +66,7 @@ def build_ranks(pairs: Int32Array) -> Any:
     return ranks
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def rank_of(ranks: Int64Array, left: int, right: int, limit: int) -> Any:
     """The rank of a pair, or `limit` if it has none below that."""
     key = pair_key(left, right)
@@ -83,7 +84,7 @@ def rank_of(ranks: Int64Array, left: int, right: int, limit: int) -> Any:
 # Encoding one long piece.
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def replay(symbols: Int32Array, pairs: Int32Array, ranks: Int64Array, limit: int, base_size: int) -> Any:
     """Ids of one long piece: the replay of the first `limit` merges, in linear time.
 
@@ -131,7 +132,7 @@ def replay(symbols: Int32Array, pairs: Int32Array, ranks: Int64Array, limit: int
     return symbol[symbol != NONE]
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _append(
     rank: int, i: int, first: Int32Array, last: Int32Array, position: Int32Array, after: Int32Array, used: int
 ) -> Any:

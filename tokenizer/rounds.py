@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import numba
-
+from tokenizer.jit import kernel
 from tokenizer.kernels import NONE, Int32Array, Int64Array, find, pair_key
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def replace_all(
     cells: Int32Array,
     spans: Int32Array,
@@ -77,7 +76,7 @@ def replace_all(
     return made, weighted, num_left, num_right
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _lose(keys: Int64Array, numbers: Int32Array, counts: Int64Array, left: int, right: int, weight: int) -> None:
     """Take `weight` from the count of a pair; pairs too rare to win were never entered."""
     cell = find(keys, pair_key(left, right))
@@ -85,7 +84,7 @@ def _lose(keys: Int64Array, numbers: Int32Array, counts: Int64Array, left: int, 
         counts[numbers[cell]] -= weight
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def list_windows(
     cells: Int32Array,
     spans: Int32Array,
@@ -115,7 +114,7 @@ def list_windows(
                 ends[number] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def settle(
     keys: Int64Array,
     numbers: Int32Array,

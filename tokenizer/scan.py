@@ -8,10 +8,11 @@ begin at any border of two pretokens.
 from functools import lru_cache
 from typing import Any
 
-import numba
 import numpy as np
 import regex
 from numpy.typing import NDArray
+
+from tokenizer.jit import inlined, kernel
 
 UInt8Array = NDArray[np.uint8]
 
@@ -38,7 +39,7 @@ def character_classes() -> UInt8Array:
     return classes
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _at(text: UInt8Array, i: int, classes: UInt8Array) -> Any:
     """Class and number of bytes of the character at `i`; `text` is valid UTF-8."""
     first = text[i]
@@ -52,7 +53,7 @@ def _at(text: UInt8Array, i: int, classes: UInt8Array) -> Any:
     return classes[code | (np.int64(text[i + 2] & 0x3F) << 6) | (text[i + 3] & 0x3F)], 4
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _run(text: UInt8Array, i: int, end: int, wanted: int, classes: UInt8Array) -> Any:
     """Where the run of characters of class `wanted` that begins at `i` ends."""
     while i < end:
@@ -63,7 +64,7 @@ def _run(text: UInt8Array, i: int, end: int, wanted: int, classes: UInt8Array) -
     return i
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _run_of_spaces(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
     r"""The end of `\s+(?!\S)|\s+` at `i`: all of the run at the end of the text, else all but its last character.
 
@@ -79,7 +80,7 @@ def _run_of_spaces(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> A
     return i
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _contraction(text: UInt8Array, i: int, end: int, any_case: bool) -> Any:
     """The end of `'s 'd 'm 't 'll 've 're` at the apostrophe `i`, or `i` if none stands there."""
     if i + 1 >= end:
@@ -101,7 +102,7 @@ def _contraction(text: UInt8Array, i: int, end: int, any_case: bool) -> Any:
     return i + 3 if is_pair else i
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _gpt2_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
     """The end of the GPT-2 pretoken at `i`."""
     found, size = _at(text, i, classes)
@@ -118,7 +119,7 @@ def _gpt2_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
     return _run(text, i + size, end, found, classes)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _space_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
     """The end of the `space` pretoken at `i`."""
     found, _ = _at(text, i, classes)
@@ -136,7 +137,7 @@ def _space_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
     return i
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _gpt4_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
     """The end of the GPT-4 pretoken at `i`."""
     found, size = _at(text, i, classes)
@@ -161,7 +162,7 @@ def _gpt4_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
     return _gpt4_spaces(text, i, end, classes)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _up_to_three_numbers(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
     for _ in range(3):
         if i >= end:
@@ -173,7 +174,7 @@ def _up_to_three_numbers(text: UInt8Array, i: int, end: int, classes: UInt8Array
     return i
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _gpt4_spaces(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
     r"""The end of `\s*[\r\n]|\s+(?!\S)|\s+` at the space `i`: up to the last line end of the run, if it has one."""
     after_line_end, j = i, i
@@ -187,7 +188,7 @@ def _gpt4_spaces(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any
     return after_line_end if after_line_end > i else _run_of_spaces(text, i, end, classes)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def pretoken_end(text: UInt8Array, i: int, end: int, pattern: int, classes: UInt8Array) -> Any:
     """Where the pretoken that begins at byte `i` ends; the document ends at `end` > `i`. This is the full scanner."""
     if pattern == _GPT2:
@@ -218,7 +219,7 @@ def quick_classes(pattern: int) -> UInt8Array:
     return classes
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def next_end(text: UInt8Array, i: int, end: int, pattern: int, quick: UInt8Array, classes: UInt8Array) -> Any:
     """`pretoken_end`, with a short way for runs of ASCII, which most text consists of."""
     found = quick[text[i]]
@@ -233,7 +234,7 @@ def next_end(text: UInt8Array, i: int, end: int, pattern: int, quick: UInt8Array
     return j
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def scan(text: UInt8Array, pattern: int, quick: UInt8Array, classes: UInt8Array) -> Any:
     """The ends of all pretokens of one document, for tests and small texts."""
     ends = np.empty(len(text), dtype=np.int64)
