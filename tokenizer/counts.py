@@ -209,7 +209,7 @@ def read_counts(path: Path) -> PretokenCounts:
         if name not in table.column_names or table.schema.field(name).type != wanted:
             found = table.schema.field(name).type if name in table.column_names else "nothing"
             raise DataError(f"{path}: column {name!r} must be {wanted}, found {found}")
-        if table[name].null_count:
+        if name != "pretoken" and table[name].null_count:
             raise DataError(f"{path}: column {name!r} has {table[name].null_count} missing values")
     table = table.sort_by("first_seen")
     pretokens = table["pretoken"].to_pylist()
