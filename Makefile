@@ -75,9 +75,9 @@ study: $(READY) ## one vocabulary's behaviour: reports/study.json and its pictur
 
 # Peers are no dependencies: name a Python that has them (and what constraints.txt lists) with BENCH_PYTHON.
 BENCH_PYTHON ?= $(BIN)/python
-bench: $(READY) ## ours beside every peer that can be imported; QUICK=1 ROWS=train,encode REPEAT=5 BENCH_PYTHON=
+bench: $(READY) ## ours beside every peer that can be imported; QUICK=1 ROWS=train,encode PEERS= REPEAT=5 BENCH_PYTHON=
 	@$(BENCH_PYTHON) -m scripts.bench_tokenizer $(OFFLINE) $(if $(QUICK),--quick) $(if $(ROWS),--rows $(ROWS)) \
-	  $(if $(REPEAT),--repeat $(REPEAT))
+	  $(if $(PEERS),--peers $(PEERS)) $(if $(REPEAT),--repeat $(REPEAT))
 
 test: $(READY) ## the tests
 	@$(BIN)/python -m pytest

@@ -35,10 +35,10 @@ Learned = list[tuple[bytes, ...]]  # pairs (left, right), or (token,) from those
 Encode = Callable[[Sequence[str]], Any]  # documents -> a 1-D torch.long tensor of ids
 
 
-def find() -> tuple[dict[str, str], dict[str, str]]:
-    """The versions of the peers that can be imported, and for the others the reason why not."""
+def find(peers: Sequence[str] = PEERS) -> tuple[dict[str, str], dict[str, str]]:
+    """The versions of those of `peers` that can be imported, and for the others the reason why not."""
     versions, missing = {}, {}
-    for name in PEERS:
+    for name in peers:
         try:
             importlib.import_module(name)
             versions[name] = importlib.metadata.version(name)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from compare import bench_peers, bench_text
-from compare.bench_peers import ENCODERS, HF, ONE_TEXT, OURS, TIKTOKEN, TIKTOKEN_2, TINY, TRAINERS
+from compare.bench_peers import ENCODERS, HF, ONE_TEXT, OURS, PEERS, TIKTOKEN, TIKTOKEN_2, TINY, TRAINERS
 from compare.bench_text import BenchText, Line, Prepare, Processes, Target, at_least, below, timed
 from compare.steps import Steps
 from data.config import did_you_mean, require
@@ -44,11 +44,13 @@ _TWICE = f"{OURS}, twice as long"
 class Bench:
     """Everything measured in one run."""
 
-    def __init__(self, corpus: BenchText, large: BenchText | None, folder: Path, *, repeat: int) -> None:
+    def __init__(
+        self, corpus: BenchText, large: BenchText | None, folder: Path, *, repeat: int, peers: Sequence[str] = PEERS
+    ) -> None:
         """`large` is the synthetic file, None to do without; `folder` takes what only this run needs."""
         self.corpus, self.large, self.folder, self.repeat = corpus, large, folder, repeat
         self.vocab_sizes: Sequence[int] = tuple(TIMES_FASTEST)
-        self.versions, self.missing = bench_peers.find()
+        self.versions, self.missing = bench_peers.find(peers)
         self.trainers = [name for name in TRAINERS if name in (OURS, *self.versions)]
         self.lines: list[Line] = []
         self.targets: list[Target] = []
@@ -261,12 +263,16 @@ def main() -> None:
     parser.set_defaults(config="demo")
     parser.add_argument("--quick", action="store_true", help="one repetition on 1 MB, no synthetic file: does it run?")
     parser.add_argument("--rows", default=",".join(ROWS), help=f"parts to measure, of {', '.join(ROWS)}")
+    parser.add_argument("--peers", help="only these, such as gigatoken,gigabpe; all that can be imported by default")
     parser.add_argument("--repeat", type=int, default=5, help="repetitions, of which the best counts")
     parser.add_argument("--synthetic", type=int, default=100, metavar="MB", help="size of the drawn text; 0: without")
     arguments = parser.parse_args()
     rows = arguments.rows.split(",")
     for row in rows:
         require(row in ROWS, f"--rows: no part {row!r}{did_you_mean(row, list(ROWS))}")
+    peers = arguments.peers.split(",") if arguments.peers else list(PEERS)
+    for peer in peers:
+        require(peer in PEERS, f"--peers: no peer {peer!r}{did_you_mean(peer, list(PEERS))}")
     require(arguments.repeat > 0, f"--repeat: must be 1 or more, found {arguments.repeat}")
     require(arguments.synthetic >= 0, f"--synthetic: must be 0 or more, found {arguments.synthetic}")
     experiment = cli.experiment_of(arguments)
@@ -277,7 +283,7 @@ def main() -> None:
     wants_large = "large" in rows and arguments.synthetic and not arguments.quick
     drawn = bench_text.synthetic_file(corpus, arguments.synthetic, texts) if wants_large else None
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(corpus, drawn, Path(folder), repeat=arguments.repeat)
+        bench = Bench(corpus, drawn, Path(folder), repeat=arguments.repeat, peers=peers)
         if arguments.quick:
             bench.repeat, bench.vocab_sizes = 1, QUICK_VOCAB_SIZES
         for text in filter(None, (corpus, drawn)):

@@ -17,7 +17,17 @@ import numpy as np
 
 from data.errors import TokenizerError
 from tokenizer.cells import first_pairs, first_window, grown, grown_2d, has_window, lay_out
-from tokenizer.heap import FIRST_SEEN, GREATEST_BYTES, LOWEST_IDS, UInt8Array, add_token_bytes, pop, push, resift
+from tokenizer.heap import (
+    FIRST_SEEN,
+    GREATEST_BYTES,
+    LOWEST_IDS,
+    UInt8Array,
+    add_token_bytes,
+    base_token_bytes,
+    pop,
+    push,
+    resift,
+)
 from tokenizer.jit import kernel
 from tokenizer.kernels import NONE, Int32Array, Int64Array, pair_key, rehash
 from tokenizer.reference import TIE_BREAKS, Merge, StopReason, TieBreak, Training
@@ -160,9 +170,7 @@ def _train(
     base_size = len(base_lengths)
     most_tokens = base_size + most_rounds
     spans = np.ones(most_tokens, dtype=np.int32)
-    starts, lengths = np.zeros(most_tokens, dtype=np.int64), np.zeros(most_tokens, dtype=np.int64)
-    lengths[:base_size] = base_lengths
-    starts[1:base_size] = np.cumsum(base_lengths)[: base_size - 1]
+    starts, lengths = base_token_bytes(base_lengths, most_tokens)
     token_pool = base_pool.copy()
     heap, size = np.empty((1 << 12, 3), dtype=np.int64), 0
     before, after = np.full((most_tokens, 4), NONE, dtype=np.int64), np.full((most_tokens, 4), NONE, dtype=np.int64)
@@ -201,19 +209,8 @@ def _train(
             token_pool = add_token_bytes(starts, lengths, token_pool, new_id, left, right)
         windows = pool[begins[best] : ends[best]]
         made, made_in[rank], num_left, num_right = replace_all(
-            cells,
-            spans,
-            piece_of,
-            weights,
-            is_weighted,
-            windows,
-            left,
-            right,
-            new_id,
-            places,
-            before,
-            after,
-            touched,
+            *(cells, spans, piece_of, weights, is_weighted, windows, left, right, new_id),
+            *(places, before, after, touched),
         )
         counts[best] = 0
         # Room for what comes into being.
@@ -224,23 +221,8 @@ def _train(
             halves, counts = grown_2d(halves, 2 * len(halves)), grown(counts, 2 * len(counts))
             begins, ends = grown(begins, 2 * len(begins)), grown(ends, 2 * len(ends))
         used, pool_used = settle(
-            keys,
-            numbers,
-            halves,
-            counts,
-            begins,
-            ends,
-            used,
-            pool_used,
-            left,
-            right,
-            new_id,
-            before,
-            after,
-            touched,
-            num_left,
-            num_right,
-            min_pair_frequency,
+            *(keys, numbers, halves, counts, begins, ends, used, pool_used, left, right, new_id),
+            *(before, after, touched, num_left, num_right, min_pair_frequency),
         )
         list_windows(cells, spans, new_id, places[:made], before, after, pool, ends)
         rank += 1

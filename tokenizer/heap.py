@@ -123,6 +123,15 @@ def push(
 
 
 @kernel
+def base_token_bytes(base_lengths: Int64Array, most_tokens: int) -> Any:
+    """`starts` and `lengths` with room for `most_tokens`, the base tokens filled in."""
+    starts, lengths = np.zeros(most_tokens, dtype=np.int64), np.zeros(most_tokens, dtype=np.int64)
+    lengths[: len(base_lengths)] = base_lengths
+    starts[1 : len(base_lengths)] = np.cumsum(base_lengths)[: len(base_lengths) - 1]
+    return starts, lengths
+
+
+@kernel
 def add_token_bytes(
     starts: Int64Array, lengths: Int64Array, pool: UInt8Array, token: int, left: int, right: int
 ) -> Any:
