@@ -12,6 +12,7 @@ from compare.experiment import Experiment
 from compare.report import comparison_is_up_to_date, write_comparison
 from compare.runs import read_run
 from data import sources, splits
+from data.errors import TokenizerError
 from data.files import read_text
 from data.splits import Split
 from model.report import evaluate_contestant, report_is_up_to_date
@@ -21,7 +22,7 @@ from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 from tokenizer.load import load_tokenizer
 from tokenizer.report import describe
-from tokenizer.train import Engine, TokenizerConfig, effective_settings, provenance, train_tokenizer
+from tokenizer.train import Engine, effective_settings, provenance, train_tokenizer
 
 
 class Steps:
@@ -73,34 +74,33 @@ class Steps:
         splits = self.data()
         path = self.layout.tokenizer(name)
         configured = self.experiment.contestant(name).tokenizer
-        if path.exists():
-            tokenizer = load_tokenizer(path)
-            if self._is_current(tokenizer, configured, own_settings):
-                self.echo(f"tokenizer {name}: up to date ({path})")
-                self._tokenizers[name] = tokenizer
-                return tokenizer
-        tokenizer, training = train_tokenizer(
-            configured, splits, own_settings=own_settings or {}, engine_name=engine_name
-        )
+        existing = self._existing(path, is_asked_for=own_settings is not None)
+        stored: Mapping[str, Any] = getattr(existing, "trained_on", None) or {}
+        if own_settings is None:
+            own_settings = effective_settings(configured, stored)
+            if own_settings:
+                self.echo(f"  the tokenizer keeps the settings it was given when it was trained: {own_settings}")
+        if existing is not None and stored == provenance(configured, splits, own_settings):
+            self.echo(f"tokenizer {name}: up to date ({path})")
+            self._tokenizers[name] = existing
+            return existing
+        tokenizer, training = train_tokenizer(configured, splits, own_settings=own_settings, engine_name=engine_name)
         tokenizer.save(path)
         self._did(describe(name, tokenizer, training, splits))
         self._tokenizers[name] = tokenizer
         return tokenizer
 
-    def _is_current(
-        self,
-        tokenizer: Tokenizer,
-        configured: TokenizerConfig,
-        own_settings: Mapping[str, Any] | None,
-    ) -> bool:
-        stored = getattr(tokenizer, "trained_on", None)
-        if stored is None:
-            return False  # not made by this chain
-        if own_settings is None:
-            own_settings = effective_settings(configured, stored)
-            if own_settings:
-                self.echo(f"  the tokenizer keeps the settings it was given when it was trained: {own_settings}")
-        return bool(stored == provenance(configured, self.data(), own_settings or {}))
+    def _existing(self, path: Path, *, is_asked_for: bool) -> Tokenizer | None:
+        """The tokenizer at `path`, if there is one. The verb `tokenizer` replaces a damaged file, saying so."""
+        if not path.exists():
+            return None
+        try:
+            return load_tokenizer(path)
+        except TokenizerError as error:
+            if not is_asked_for:
+                raise
+            self.echo(f"  {error}: training anew")
+            return None
 
     def encode(self, name: str) -> dict[str, EncodedSplit]:
         """The encoded splits of contestant `name`."""

@@ -155,6 +155,28 @@ def test_the_verb_tokenizer_without_own_settings_means_the_configuration(chain: 
     assert steps_of(chain)[0].tokenizer("bpe", own_settings={}).vocab_size == 60
 
 
+def test_own_settings_survive_new_training_text(chain: Path) -> None:
+    steps_of(chain)[0].tokenizer("bpe", own_settings={"vocab_size": 40})
+    write_corpus(chain / "texts", seed=2)
+    later, lines = steps_of(chain)
+    assert later.tokenizer("bpe").vocab_size == 40
+    assert any("= 40; stopped" in line for line in lines)  # trained again, under the same settings
+
+
+def test_a_damaged_tokenizer_file_stops_other_verbs_and_is_replaced_by_its_own(chain: Path) -> None:
+    path = chain / "run/tokenizer/bpe_tokenizer.json"
+    steps_of(chain)[0].tokenizer("bpe")
+    good = path.read_bytes()
+    path.write_bytes(good[:100])
+    with pytest.raises(TokenizerError, match="run `make tokenizer` again"):
+        steps_of(chain)[0].encode("bpe")
+    assert path.read_bytes() == good[:100]
+    steps, lines = steps_of(chain)
+    steps.tokenizer("bpe", own_settings={})
+    assert path.read_bytes() == good
+    assert any("training anew" in line for line in lines)
+
+
 def test_one_contestant_leaves_the_other_alone(chain: Path) -> None:
     steps_of(chain)[0].encode("char")
     before = (chain / "run/data/encoded/train_ids.pt").read_bytes()
