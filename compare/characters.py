@@ -1,0 +1,54 @@
+"""The losses of a split seen character by character, so that contestants with different tokens meet on one axis.
+
+The rule, stated once for everything that is derived from it: a token's nats are shared equally over the characters
+that begin in it; a token in which none begins (a middle byte of a character) adds its nats to the character that it
+continues. The sum over all characters is the sum over all tokens.
+
+Shapes: n tokens, C characters, D documents of the split.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.evaluate import Evaluation
+
+Float64Array = NDArray[np.float64]
+Int64Array = NDArray[np.int64]
+
+RULE = (
+    "a token's bits are shared equally over the characters that begin in it; a token in which none begins adds its "
+    "bits to the character that it continues"
+)
+
+
+def character_starts(evaluation: Evaluation) -> Int64Array:
+    """(n+1,) first character of each token, and the number of characters at the end."""
+    starts = np.zeros(len(evaluation.nats) + 1, np.int64)
+    np.cumsum(evaluation.token_num_chars, dtype=np.int64, out=starts[1:])
+    return starts
+
+
+def document_char_offsets(evaluation: Evaluation) -> Int64Array:
+    """(D+1,) document d is characters o[d] … o[d+1] - 1."""
+    offsets: Int64Array = character_starts(evaluation)[evaluation.document_offsets]
+    return offsets
+
+
+def character_nats(evaluation: Evaluation) -> Float64Array:
+    """(C,) nats of each character under the rule of this module."""
+    lengths = evaluation.token_num_chars.astype(np.int64)
+    losses = evaluation.nats.astype(np.float64)
+    begins = lengths > 0
+    nats: Float64Array = np.repeat(losses[begins] / lengths[begins], lengths[begins])
+    # A document begins with a whole character, so a token without one always has a character before it.
+    continued = character_starts(evaluation)[:-1][~begins] - 1
+    np.add.at(nats, continued, losses[~begins])
+    return nats
+
+
+def document_nats(evaluation: Evaluation) -> Float64Array:
+    """(D,) nats of each document, from its tokens; an empty document has 0."""
+    sums = np.zeros(len(evaluation.nats) + 1, np.float64)
+    np.cumsum(evaluation.nats, dtype=np.float64, out=sums[1:])
+    nats: Float64Array = np.diff(sums[evaluation.document_offsets])
+    return nats
