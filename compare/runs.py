@@ -1,11 +1,14 @@
 """Finished runs, as their evaluation stored them; refuses what cannot be compared."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from compare.characters import document_char_offsets
 from data.errors import ReportError
 from data.files import read_json, sha256_file
 from model.evaluate import Evaluation, read_nats
@@ -34,6 +37,39 @@ class Run:
         """The test split's part of the report."""
         part: dict[str, Any] = self.report["splits"]["test"]
         return part
+
+    @property
+    def seed(self) -> int:
+        """The seed that it was trained with."""
+        return int(self.report["train"]["seed"])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One contestant with its finished runs, which differ by their seed only."""
+
+    name: str
+    runs: tuple[Run, ...]
+    """In the order of the experiment's seeds; at least one."""
+
+    def evaluation(self, split: str) -> Evaluation:
+        """The losses of `split`, averaged over the seeds token by token; with one seed those of its run, unchanged.
+
+        The mean is taken in float64 and stored as float32. Losses are not negative, so a sum over them is off by
+        less than float32's half unit, 6e-8 of itself, whatever the tokens. Call `check_comparable` first: the runs
+        must hold the same tokens.
+        """
+        evaluations = [run.evaluations[split] for run in self.runs]
+        if len(evaluations) == 1:
+            return evaluations[0]
+        mean = sum(evaluation.nats.astype(np.float64) for evaluation in evaluations) / len(evaluations)
+        disjoint = math.fsum(evaluation.disjoint_total_nats for evaluation in evaluations) / len(evaluations)
+        return replace(evaluations[0], nats=np.asarray(mean, np.float32), disjoint_total_nats=disjoint)
+
+
+def all_runs(entries: Iterable[Entry]) -> list[Run]:
+    """The runs of all entries, contestant by contestant."""
+    return [run for entry in entries for run in entry.runs]
 
 
 def read_run(folder: Path) -> Run:
@@ -72,14 +108,42 @@ def _check_figures(evaluation: Evaluation, stored: dict[str, Any], path: Path) -
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
-    """Raise ReportError unless every run was scored on the same text (and so under the same cleaning)."""
+    """Raise ReportError unless all runs can stand in one comparison.
+
+    Every run must have been scored on the same text (and so under the same cleaning), cut into the same documents;
+    the runs of one contestant must have the same tokenizer, so that their tokens are the same ones.
+    """
     first = runs[0]
-    for run in runs[1:]:
+    of_contestant: dict[str, Run] = {}
+    for run in runs:
         for split in SCORED:
-            ours, theirs = (r.report["splits"][split]["text_sha256"] for r in (first, run))
-            if ours != theirs:
-                raise ReportError(
-                    f"{first.contestant} and {run.contestant} were scored on different {split} texts "
-                    f"({first.folder / REPORT}: {ours[:12]}…, {run.folder / REPORT}: {theirs[:12]}…); "
-                    "run `make all` to bring both to the present text"
-                )
+            _check_same_text(first, run, split)
+        _check_same_tokens(of_contestant.setdefault(run.contestant, run), run)
+
+
+def _check_same_text(first: Run, run: Run, split: str) -> None:
+    ours, theirs = (r.report["splits"][split]["text_sha256"] for r in (first, run))
+    if ours != theirs:
+        raise ReportError(
+            f"{first.contestant} and {run.contestant} were scored on different {split} texts "
+            f"({first.folder / REPORT}: {ours[:12]}…, {run.folder / REPORT}: {theirs[:12]}…); "
+            "run `make all` to bring both to the present text"
+        )
+    if run is not first:
+        offsets = [document_char_offsets(r.evaluations[split]) for r in (first, run)]
+        if not np.array_equal(offsets[0], offsets[1]):
+            raise ReportError(
+                f"{first.folder} and {run.folder} hold the same {split} text cut into other documents "
+                f"({len(offsets[0]) - 1} and {len(offsets[1]) - 1} of them); "
+                "run `make all` to bring both to the present documents"
+            )
+
+
+def _check_same_tokens(first: Run, run: Run) -> None:
+    ours, theirs = (r.report["tokenizer"]["fingerprint"] for r in (first, run))
+    if ours != theirs:
+        raise ReportError(
+            f"two runs of {run.contestant} have different tokenizers ({first.folder / REPORT}: {ours[:12]}…, "
+            f"{run.folder / REPORT}: {theirs[:12]}…); run `make train-{run.contestant} FORCE=1` to train all its seeds "
+            "with the present one"
+        )

@@ -10,7 +10,7 @@ from typing import Any
 
 from compare.experiment import Experiment
 from compare.report import comparison_is_up_to_date, write_comparison
-from compare.runs import read_run
+from compare.runs import Entry, read_run
 from data import sources, splits
 from data.errors import TokenizerError
 from data.files import read_text
@@ -118,25 +118,31 @@ class Steps:
             )
         return self._encoded[name]
 
-    def train(self, name: str, *, restart: bool = False) -> Path:
-        """The report of contestant `name`'s finished and evaluated run."""
+    def train(self, name: str, *, seed: int | None = None, restart: bool = False) -> Path:
+        """The report of one finished and evaluated run of contestant `name`: that of `seed`, by default its first."""
         contestant = self.experiment.contestant(name)
+        if seed is None:
+            seed = self.experiment.seeds_of(name)[0]
+        train_config = self.experiment.train_config(name, seed)
+        folder = self.experiment.run_folder(name, seed)
+        label = f"{name}, seed {seed}" if self.experiment.seeds else name
         encoded = self.encode(name)
         tokenizer = self.tokenizer(name)
-        folder = self.layout.checkpoints(name)
+        model_config = contestant.model_for(tokenizer, encoded["train"])
+        contestant.evaluate.stride_for(model_config.block_size)  # a stride that skips tokens is refused before training
         report = folder / "report.json"
         result = train(
             contestant=name,
             tokenizer=tokenizer,
             tokenizer_path=self.layout.tokenizer(name),
             splits=encoded,
-            model_config=contestant.model_config(tokenizer.vocab_size),
-            train_config=contestant.train,
+            model_config=model_config,
+            train_config=train_config,
             folder=folder,
             restart=restart,
         )
         if result.num_steps_now == 0 and report_is_up_to_date(folder, encoded, contestant.evaluate):
-            self.echo(f"train {name}: up to date ({report})")
+            self.echo(f"train {label}: up to date ({report})")
             return report
         evaluate_contestant(
             folder=folder,
@@ -145,14 +151,25 @@ class Steps:
             splits=encoded,
             num_words={split: len(text.text.split()) for split, text in self.data().items()},
             config=contestant.evaluate,
-            device=contestant.train.device,
+            device=train_config.device,
         )
-        self._did(f"train {name}: wrote {report}")
+        self._did(f"train {label}: wrote {report}")
         return report
+
+    def train_all(self, name: str, *, restart: bool = False) -> list[Path]:
+        """The reports of all runs of contestant `name`, in the order of its seeds."""
+        return [self.train(name, seed=seed, restart=restart) for seed in self.experiment.seeds_of(name)]
+
+    def entries(self) -> list[Entry]:
+        """All contestants with all their runs, each finished and read."""
+        return [
+            Entry(name, tuple(read_run(report.parent) for report in self.train_all(name)))
+            for name in self.experiment.contestants
+        ]
 
     def compare(self) -> str:
         """The comparison of all contestants, as the text that is printed."""
-        runs = [read_run(self.train(name).parent) for name in self.experiment.contestants]
+        runs = [entry.runs[0] for entry in self.entries()]
         if comparison_is_up_to_date(self.layout.reports, runs, self.experiment):
             self.echo(f"compare: up to date ({self.layout.reports})")
         else:

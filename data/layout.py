@@ -42,9 +42,13 @@ class Layout:
         """Folder of a contestant's id tensors; `char` has the plain name."""
         return self.root / "data" / ("encoded" if contestant == "char" else f"encoded_{contestant}")
 
-    def checkpoints(self, contestant: str) -> Path:
-        """Folder of a contestant's run: checkpoints, metrics, per-token losses, report."""
-        return self.root / "checkpoints" / contestant
+    def checkpoints(self, contestant: str, seed: int | None = None) -> Path:
+        """Folder of a contestant's run: checkpoints, metrics, per-token losses, report.
+
+        `seed` tells its runs apart where an experiment names several seeds; None is the one run of the others.
+        """
+        folder = self.root / "checkpoints" / contestant
+        return folder if seed is None else folder / f"seed_{seed}"
 
     @property
     def reports(self) -> Path:

@@ -17,13 +17,15 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=200, help="tokens to generate")
     parser.add_argument("--temperature", type=float, default=0.8, help="0 always takes the likeliest token")
     parser.add_argument("--top-k", type=int, default=None, help="draw among the k likeliest only")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="of the drawing of tokens (%(default)s)")
+    parser.add_argument("--run-seed", type=int, help="the run to take, where an experiment has several; the first")
     arguments = parser.parse_args()
     steps = Steps(cli.experiment_of(arguments), echo=lambda line: print(line, file=sys.stderr))
     name = steps.experiment.contestant(arguments.contestant).name
-    folder, tokenizer_path = steps.layout.checkpoints(name), steps.layout.tokenizer(name)
+    run_seed = steps.experiment.seeds_of(name)[0] if arguments.run_seed is None else arguments.run_seed
+    folder, tokenizer_path = steps.experiment.run_folder(name, run_seed), steps.layout.tokenizer(name)
     if not (folder / checkpoint.BEST).exists():
-        steps.train(name)
+        steps.train(name, seed=run_seed)
     tokenizer = load_tokenizer(tokenizer_path)
     model, _ = checkpoint.load_model(folder, "best", tokenizer, tokenizer_path)
     pieces = generate(

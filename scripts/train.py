@@ -1,4 +1,4 @@
-"""Train one contestant's model until its budget is spent, then score val and test."""
+"""Train one contestant's models, one for each seed, until the budget is spent, then score val and test."""
 
 from compare.steps import Steps
 from scripts import cli
@@ -13,7 +13,7 @@ def main() -> None:
     experiment = cli.experiment_of(arguments)
     steps = Steps(experiment)
     for name in cli.contestants_of(arguments, experiment):
-        steps.train(name, restart=arguments.force)
+        steps.train_all(name, restart=arguments.force)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 import argparse
 import doctest
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from data.errors import ConfigError, DataError
 from model.train import TrainingInterrupted
-from scripts import cli
+from scripts import cli, sample, train
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -120,3 +122,35 @@ def test_the_tutorials_flags(tmp_path: Path) -> None:
         assert part in result.stdout
     kept = verb("encode", "--config", config)
     assert "keeps the settings it was given" in kept.stdout
+
+
+def test_train_makes_all_seeds_and_sample_takes_the_one_that_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = experiment_values(tmp_path / "run", write_corpus(tmp_path / "texts")) | {"seeds": [2, 5]}
+    config = str(write_experiment(tmp_path / "words.yaml", values))
+
+    def printed(main: Callable[[], None], *options: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["verb", "--config", config, "--contestant", "bpe", *options])
+        main()
+        return capsys.readouterr().out
+
+    trained = [line.split(":")[0] for line in printed(train.main).split("\n") if line.startswith("train")]
+    assert trained == ["train bpe, seed 2", "train bpe, seed 5"]
+    drawn = [
+        printed(sample.main, "--prompt", "the", "--tokens", "40", *options)
+        for options in ((), ("--run-seed", "2"), ("--run-seed", "5"))
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert all(text.startswith("the") and len(text) > 40 for text in drawn)
+    with pytest.raises(ConfigError, match="bpe has no run with seed 7; its seeds: 2, 5"):
+        printed(sample.main, "--run-seed", "7")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize(("named", "config"), [((), "vocab_sweep"), (("EXPERIMENT=wikitext2",), "wikitext2")])
+def test_make_sweep_takes_the_sweep_unless_another_experiment_is_named(named: tuple[str, ...], config: str) -> None:
+    command = ["make", "-n", "sweep", "SET=seeds=[1,2]", *named]
+    environment = {key: value for key, value in os.environ.items() if key != "EXPERIMENT"}
+    shown = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+    assert f"scripts.sweep --config {config} --set seeds=[1,2]" in " ".join(shown.replace("\\\n", " ").split())

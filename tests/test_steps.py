@@ -12,7 +12,7 @@ import torch
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare.experiment import load_experiment
 from compare.steps import Steps
-from data.errors import CheckpointError, ReportError, TokenizerError
+from data.errors import CheckpointError, ConfigError, ReportError, TokenizerError
 from data.files import read_json
 from tokenizer.load import load_tokenizer
 
@@ -234,3 +234,127 @@ def test_the_same_seed_gives_the_same_result(chain: Path, tmp_path_factory: pyte
         for split in report["splits"].values():
             split.pop("nats_sha256")
     assert results[0] == results[1]
+
+
+SEEDS = ("seeds=[1,2]",)
+
+
+@pytest.fixture(scope="module")
+def two_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished comparison over two seeds, shared by tests that only read it."""
+    folder = tmp_path_factory.mktemp("two_seeds")
+    write_experiment(folder / "words.yaml", experiment_values(folder / "run", write_corpus(folder / "texts")))
+    steps_of(folder, SEEDS)[0].compare()
+    return folder
+
+
+def test_each_seed_has_a_whole_run_in_its_own_folder(two_seeds: Path) -> None:
+    for name in ("char", "bpe"):
+        folder = two_seeds / "run/checkpoints" / name
+        assert {path.name for path in folder.iterdir()} == {"seed_1", "seed_2"}
+        for seed in (1, 2):
+            assert read_json(folder / f"seed_{seed}/report.json")["train"]["seed"] == seed
+            assert read_json(folder / f"seed_{seed}/config.json")["train_config"]["seed"] == seed
+
+
+def test_entries_hold_the_runs_in_the_order_of_the_seeds(two_seeds: Path) -> None:
+    steps, _ = steps_of(two_seeds, ("seeds=[2,1]",))
+    entries = {entry.name: entry for entry in steps.entries()}
+    assert steps.num_done == 0
+    assert set(entries) == {"char", "bpe"}
+    for entry in entries.values():
+        assert [run.seed for run in entry.runs] == [2, 1]
+        bits = [run.test["bits_per_char"] for run in entry.runs]
+        assert bits[0] != bits[1]
+        assert entry.evaluation("test").bits_per_char == pytest.approx(sum(bits) / 2, rel=1e-7)
+
+
+def test_a_run_of_several_is_the_run_that_it_is_alone(two_seeds: Path, finished: Path) -> None:
+    alone = read_json(finished / "run/checkpoints/bpe/report.json")["splits"]
+    of_several = read_json(two_seeds / "run/checkpoints/bpe/seed_1/report.json")["splits"]
+    for split in ("val", "test"):
+        assert of_several[split]["total_nats"] == alone[split]["total_nats"]
+
+
+def test_a_second_run_over_the_seeds_does_nothing_and_names_them(two_seeds: Path) -> None:
+    steps, lines = steps_of(two_seeds, SEEDS)
+    steps.compare()
+    assert steps.num_done == 0
+    trained = [line.split(":")[0] for line in lines if line.startswith("train")]
+    assert sorted(trained) == [f"train {name}, seed {seed}" for name in ("bpe", "char") for seed in (1, 2)]
+
+
+def test_another_seed_trains_itself_only(chain: Path) -> None:
+    steps_of(chain, ("seeds=[4]",))[0].train_all("bpe")
+    steps, lines = steps_of(chain, ("seeds=[4,6]",))
+    reports = steps.train_all("bpe")
+    assert reports == [chain / f"run/checkpoints/bpe/seed_{seed}/report.json" for seed in (4, 6)]
+    assert [line.split(" (")[0] for line in lines if line.startswith("train")] == [
+        "train bpe, seed 4: up to date",
+        f"train bpe, seed 6: wrote {reports[1]}",
+    ]
+
+
+def test_a_contestant_without_seeds_has_one_run_and_restarts_it(chain: Path) -> None:
+    first = steps_of(chain)[0].train_all("char")
+    assert first == [chain / "run/checkpoints/char/report.json"]
+    before = first[0].read_bytes()
+    steps, lines = steps_of(chain)
+    assert steps.train_all("char", restart=True) == first
+    assert steps.num_done == 1
+    assert lines[-1] == f"train char: wrote {first[0]}"
+    assert first[0].read_bytes() != before  # its seconds are new
+
+
+def test_both_contexts_in_one_experiment(chain: Path) -> None:
+    values = experiment_values(chain / "run", write_corpus(chain / "texts"))
+    tokenizer = {"kind": "char_bpe", "vocab_size": 60}
+    values["contestants"] = {
+        "char": {"tokenizer": {"kind": "char"}},
+        "bpe": {"tokenizer": tokenizer},
+        "same": {"tokenizer": tokenizer, "context": "characters"},
+    }
+    write_experiment(chain / "words.yaml", values)
+    text = steps_of(chain)[0].compare()
+    reports = {name: read_json(chain / "run/checkpoints" / name / "report.json") for name in ("char", "bpe", "same")}
+    train = read_json(chain / "run/data/encoded_same/manifest.json")["splits"]["train"]
+    mean = train["num_chars"] / train["num_tokens"]
+    assert reports["char"]["block"] == {"tokens": 16, "mean_characters": 16.0}
+    assert reports["bpe"]["block"] == {"tokens": 16, "mean_characters": 16 * mean}
+    assert reports["same"]["block"] == {"tokens": round(16 / mean), "mean_characters": round(16 / mean) * mean}
+    assert abs(reports["same"]["block"]["mean_characters"] - 16) <= mean / 2
+    assert reports["same"]["model"]["block_size"] == round(16 / mean) < 16
+    assert reports["same"]["evaluate"]["stride"] == round(16 / mean) // 2
+    config = read_json(chain / "run/checkpoints/same/config.json")
+    assert config["model_config"]["block_size"] == round(16 / mean)
+    assert "same: context = 'characters'" in text.split("Not held equal:")[1]
+    again, _ = steps_of(chain)
+    again.compare()
+    assert again.num_done == 0
+
+
+def test_a_stride_beyond_a_block_in_characters_is_refused_before_training(chain: Path) -> None:
+    settings = ("contestants.bpe.context=characters", "evaluate.stride=16")
+    with pytest.raises(ConfigError, match="stride 16 is greater than block_size"):
+        steps_of(chain, settings)[0].train("bpe")
+    assert not (chain / "run/checkpoints/bpe").exists()
+
+
+@pytest.mark.parametrize(
+    ("unit", "amount", "words"),
+    [
+        ("characters", 3_000, "characters seen (3,000)"),
+        ("tokens", 2_000, "tokens seen (2,000)"),
+        ("steps", 20, "optimizer steps (20)"),
+        ("flops", 100_000_000, "training FLOPs (100,000,000)"),
+        ("seconds", 1, "seconds of training (1)"),
+    ],
+)
+def test_every_unit_of_the_budget_can_be_what_is_held_equal(chain: Path, unit: str, amount: int, words: str) -> None:
+    steps, _ = steps_of(chain, (f"train.budget={{unit: {unit}, amount: {amount}}}",))
+    text = steps.compare()
+    assert f"at equal {words}" in text.split("Verdict:")[1]
+    for name in ("char", "bpe"):
+        report = read_json(chain / "run/checkpoints" / name / "report.json")
+        spent = report["seen"][unit]
+        assert amount <= spent < amount + 2 * spent / report["seen"]["steps"] + 0.5 * (unit == "seconds")

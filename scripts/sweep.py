@@ -1,0 +1,24 @@
+"""Train whatever a sweep lacks, then draw bits per character against vocabulary size, one line for each split."""
+
+from compare.steps import Steps
+from compare.sweep import JSON, check_is_sweep, sweep_as_text, sweep_is_up_to_date, sweep_of, sweep_paths, write_sweep
+from scripts import cli
+
+
+def main() -> None:
+    """Verb `sweep`. A sweep that was stopped goes on where it was: finished runs are found, not repeated."""
+    experiment = cli.experiment_of(cli.parser(__doc__).parse_args())
+    check_is_sweep(experiment)
+    steps = Steps(experiment)
+    sweep = sweep_of(experiment, steps.entries())
+    reports = experiment.layout.reports
+    if sweep_is_up_to_date(reports, sweep):
+        print(f"sweep: up to date ({reports / JSON})")
+    else:
+        write_sweep(reports, sweep)
+        print("sweep: wrote " + ", ".join(map(str, sweep_paths(reports))))
+    print(f"\n{sweep_as_text(sweep)}", end="")
+
+
+if __name__ == "__main__":
+    cli.run(main)
