@@ -1,0 +1,34 @@
+"""Prove that the ruler is straight: text of known entropy through the whole chain. Exit code 1 if it is bent."""
+
+import argparse
+import dataclasses
+import sys
+from pathlib import Path
+
+from compare.calibrate import as_text, calibrate, full_plans
+from data.files import write_json
+from scripts import cli
+
+
+def main() -> None:
+    """Verb `calibrate`: one table for each source, then the verdict."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=Path, default=Path("runs/calibrate"), help="everything is written below it")
+    root = parser.parse_args().root
+    found = [calibrate(plan, root, echo=_first_line) for plan in full_plans()]
+    write_json(root / "calibration.json", [dataclasses.asdict(calibration) for calibration in found])
+    for calibration in found:
+        print(f"\n{as_text(calibration)}", end="")
+    if not all(calibration.is_straight for calibration in found):
+        print("\nThe ruler is BENT: see the lines above; no comparison made with it can be trusted.")
+        sys.exit(1)
+    print("\nThe ruler is straight.")
+
+
+def _first_line(message: str) -> None:
+    """A step of the chain on one line: what its tokens look like is no matter here."""
+    print(message.splitlines()[0])
+
+
+if __name__ == "__main__":
+    cli.run(main)
