@@ -14,7 +14,7 @@ READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut
 
 export PROMPT TEXT
 
-.PHONY: help setup data tokenizer encode train compare sample all demo trace study bench test test-slow check clean
+.PHONY: help setup data tokenizer encode train compare sample marginal all demo trace study sweep bench calibrate test test-slow check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -54,7 +54,11 @@ compare: $(READY) ## the table, the curves and the verdict
 sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" TOKENS= TEMPERATURE= TOP_K= SEED=
 	@$(BIN)/python -m scripts.sample $(WITH) --contestant $(CONTESTANT) --prompt "$$PROMPT" \
 	  $(if $(TOKENS),--tokens $(TOKENS)) $(if $(TEMPERATURE),--temperature $(TEMPERATURE)) \
-	  $(if $(TOP_K),--top-k $(TOP_K)) $(if $(SEED),--seed $(SEED))
+	  $(if $(TOP_K),--top-k $(TOP_K)) $(if $(SEED),--seed $(SEED)) $(if $(RUN_SEED),--run-seed $(RUN_SEED))
+
+marginal: $(READY) ## how far BPE's own segmentation lies above all of them; CONTESTANT=bpe CHARACTERS=4000 SAMPLES= SEED=
+	@$(BIN)/python -m scripts.marginal $(WITH) --contestant $(CONTESTANT) $(if $(CHARACTERS),--characters $(CHARACTERS)) \
+	  $(if $(SAMPLES),--samples $(SAMPLES)) $(if $(SEED),--seed $(SEED))
 
 all: compare ## everything above, for EXPERIMENT
 
@@ -73,11 +77,18 @@ study: $(READY) ## one vocabulary's behaviour: reports/study.json and its pictur
 	@$(BIN)/python -m scripts.study $(OFFLINE) $(if $(MERGES),--merges $(MERGES)) $(if $(WIDTH),--width $(WIDTH)) \
 	  $(if $(GPT2),--gpt2 $(GPT2))
 
+sweep: $(READY) ## bits per character over vocabulary sizes: reports/sweep.json and its picture; of vocab_sweep by default
+	@$(BIN)/python -m scripts.sweep --config $(if $(filter file,$(origin EXPERIMENT)),vocab_sweep,$(EXPERIMENT)) \
+	  $(foreach setting,$(SET),--set $(setting))
+
 # Peers are no dependencies: name a Python that has them (and what constraints.txt lists) with BENCH_PYTHON.
 BENCH_PYTHON ?= $(BIN)/python
 bench: $(READY) ## ours beside every peer that can be imported; QUICK=1 ROWS=train,encode PEERS= REPEAT=5 BENCH_PYTHON=
 	@$(BENCH_PYTHON) -m scripts.bench_tokenizer $(OFFLINE) $(if $(QUICK),--quick) $(if $(ROWS),--rows $(ROWS)) \
 	  $(if $(PEERS),--peers $(PEERS)) $(if $(REPEAT),--repeat $(REPEAT))
+
+calibrate: $(READY) ## prove the ruler straight on text of known entropy, in a few minutes; exit code 1 if it is bent
+	@$(BIN)/python -m scripts.calibrate
 
 test: $(READY) ## the tests
 	@$(BIN)/python -m pytest

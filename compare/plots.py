@@ -3,44 +3,49 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.runs import Run
+from compare.page_data import curves
+from compare.runs import Entry
 from data.files import atomic_write
 
 # Okabe and Ito's palette: told apart by colour-blind readers. Line styles differ as well.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _STYLES = ("-", "--", "-.", ":")
-_AXES = (
-    ("characters", "characters seen (millions)", 1e6, "curve_characters"),
-    ("seconds", "seconds of training", 1.0, "curve_seconds"),
-)
+_STEMS = {"characters": "curve_characters", "seconds": "curve_seconds"}
 FORMATS = ("svg", "png")
 
 
 def curve_paths(folder: Path) -> list[Path]:
     """The picture files that `draw_curves` writes."""
-    return [folder / f"{stem}.{form}" for *_, stem in _AXES for form in FORMATS]
+    return [folder / f"{stem}.{form}" for stem in _STEMS.values() for form in FORMATS]
 
 
-def draw_curves(folder: Path, runs: Sequence[Run]) -> None:
-    """Write the curves as SVG and PNG; val is the periodic figure (fixed beginning of val, disjoint windows)."""
+def draw_curves(folder: Path, entries: Sequence[Entry]) -> None:
+    """Write the curves as SVG and PNG: the mean over seeds, their range as a band.
+
+    Val is the periodic figure (fixed beginning of val, disjoint windows).
+    """
     import matplotlib  # takes a second, and most runs draw nothing
     from matplotlib.figure import Figure
 
-    for quantity, label, unit, stem in _AXES:
+    sizes = {entry.name: entry.runs[0].report["tokenizer"]["vocab_size"] for entry in entries}
+    for picture in curves(entries):
+        if picture["quantity"] not in _STEMS:
+            continue
         figure = Figure(figsize=(7.0, 4.2), dpi=150, layout="constrained")
         axes = figure.add_subplot()
-        for number, run in enumerate(runs):
-            points = [record for record in run.metrics if "val_bits_per_char" in record]
+        for number, series in enumerate(picture["series"]):
+            colour = _COLOURS[number % len(_COLOURS)]
             axes.plot(
-                [record[quantity] / unit for record in points],
-                [record["val_bits_per_char"] for record in points],
-                color=_COLOURS[number % len(_COLOURS)],
+                *(series["x"], series["mean"]),
+                color=colour,
                 linestyle=_STYLES[number % len(_STYLES)],
                 marker="o",
                 markersize=3,
-                label=f"{run.contestant} ({run.report['tokenizer']['vocab_size']:,} tokens)",
+                label=f"{series['name']} ({sizes[series['name']]:,} tokens)",
             )
-        axes.set_xlabel(label)
+            if series["num_seeds"] > 1:
+                axes.fill_between(series["x"], series["low"], series["high"], color=colour, alpha=0.2, linewidth=0)
+        axes.set_xlabel(f"{picture['label']} ({picture['unit']})")
         axes.set_ylabel("val bits per character")
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
@@ -48,5 +53,5 @@ def draw_curves(folder: Path, runs: Sequence[Run]) -> None:
         # Without a date and with a fixed salt the same runs give the same bytes.
         with matplotlib.rc_context({"svg.hashsalt": "curves"}):
             for form in FORMATS:
-                with atomic_write(folder / f"{stem}.{form}") as file:
+                with atomic_write(folder / f"{_STEMS[picture['quantity']]}.{form}") as file:
                     figure.savefig(file, format=form, metadata={"Date": None} if form == "svg" else None)

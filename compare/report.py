@@ -1,88 +1,221 @@
-"""The comparison on disk: comparison.json (everything), comparison.md and .txt (to read), and the curves."""
+"""The comparison on disk: comparison.json (everything), comparison.md and .txt (to read), the curves and the page."""
 
-from collections.abc import Sequence
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compare.baselines import baselines_of
+from compare.bits_by import where_bits_go
 from compare.experiment import Experiment
+from compare.intrinsic import intrinsic_of
+from compare.page import HTML, write_page
+from compare.page_data import page_data
 from compare.plots import curve_paths, draw_curves
-from compare.runs import Run, check_comparable
-from compare.table import as_markdown, as_text, not_held_equal, row_of, table_cells, verdict
+from compare.runs import Entry, all_runs, check_comparable
+from compare.samples import prompts_of, samples_of
+from compare.statistics import ranked_names, summarize, verdict_sentence
+from compare.sweep import JSON as SWEEP
+from compare.table import as_markdown, as_text, budget_words, not_held_equal, row_of, table_cells
 from data.files import read_json, write_json, write_text
+from data.splits import Split
 from model.report import SCORED
+from tokenizer.base import Tokenizer
+from tokenizer.encode_splits import EncodedSplit
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
-_NOTE = (
+VERSION = 2  # of what a comparison holds: an older one is written anew
+NOTE = (
     "Bits per character: the sum of all token losses of the split over ln 2 and over its characters; every character "
     "is scored exactly once, each document as the continuation of one newline, sliding windows with stride half a "
     "block. Losses and perplexities per token cannot be compared across tokenizers and are not shown."
 )
 
 
-def comparison_is_up_to_date(folder: Path, runs: Sequence[Run], experiment: Experiment) -> bool:
+@dataclass(frozen=True)
+class Materials:
+    """What a comparison is made from besides the runs themselves."""
+
+    splits: Mapping[str, Split]
+    """The cleaned texts."""
+    corpus: Mapping[str, Any]
+    """The corpus manifest."""
+    tokenizers: Mapping[str, Tokenizer]
+    tokenizer_paths: Mapping[str, Path]
+    test: Mapping[str, EncodedSplit]
+    """Each contestant's encoded test split."""
+
+
+def comparison_is_up_to_date(folder: Path, entries: Sequence[Entry], experiment: Experiment) -> bool:
     """Whether the comparison in `folder` was made from exactly these runs and says all that it should."""
-    written = [folder / JSON, folder / MARKDOWN, folder / TEXT, *curve_paths(folder)]
+    written = [folder / JSON, folder / MARKDOWN, folder / TEXT, folder / HTML, *curve_paths(folder)]
     if not all(path.exists() for path in written):
         return False
     stored = read_json(folder / JSON)
-    rows = [row_of(run) for run in runs]
+    rows = [row_of(entry) for entry in entries]
     return bool(
-        stored.get("reports") == _hashes(runs) and stored.get("not_held_equal") == not_held_equal(experiment, rows)
+        stored.get("version") == VERSION
+        and stored.get("reports") == _hashes(entries)
+        and stored.get("not_held_equal") == not_held_equal(experiment, rows)
+        and stored.get("sweep") == _sweep_of_this_text(folder, entries)
     )
 
 
-def _hashes(runs: Sequence[Run]) -> dict[str, str]:
-    return {run.contestant: run.report_sha256 for run in runs}
+def _hashes(entries: Sequence[Entry]) -> dict[str, list[str]]:
+    return {entry.name: [run.report_sha256 for run in entry.runs] for entry in entries}
 
 
-def write_comparison(folder: Path, experiment: Experiment, runs: Sequence[Run], corpus: dict[str, Any]) -> None:
-    """Write the comparison of `runs` into `folder`; `corpus` is the corpus manifest.
+def _sweep_of_this_text(folder: Path, entries: Sequence[Entry]) -> dict[str, Any] | None:
+    """The vocabulary sweep that lies beside the comparison, if it was scored on the same test text."""
+    if not (folder / SWEEP).exists():
+        return None
+    sweep: dict[str, Any] = read_json(folder / SWEEP)
+    return sweep if sweep["test_text_sha256"] == entries[0].runs[0].test["text_sha256"] else None
+
+
+def write_comparison(
+    folder: Path,
+    experiment: Experiment,
+    entries: Sequence[Entry],
+    materials: Materials,
+    *,
+    echo: Callable[[str], None] = print,
+) -> None:
+    """Write the comparison of `entries` into `folder`.
 
     Raises ReportError if the runs were scored on different texts.
     """
-    check_comparable(runs)
-    rows = [row_of(run) for run in runs]
-    cells = table_cells(rows)
-    unequal = not_held_equal(experiment, rows)
-    sentence = verdict(experiment, runs)
-    draw_curves(folder, runs)
-    formula = runs[0].report["flops_formula"]
-    about = _about(experiment, runs, corpus)
-    heading = f"{experiment.name}: characters or BPE?"
-    text = [heading, "", as_text(cells), "", "Not held equal:", *(f"  - {line}" for line in unequal)]
-    text += ["", f"Verdict: {sentence}", ""]
-    write_text(folder / TEXT, "\n".join(text))
-    markdown = [f"# {heading}", "", f"**{sentence}**", "", as_markdown(cells), ""]
-    markdown += ["![val bits per character against characters seen](curve_characters.svg)", ""]
-    markdown += ["![val bits per character against seconds](curve_seconds.svg)", ""]
-    markdown += ["## Not held equal", "", *(f"- {line}" for line in unequal), ""]
-    markdown += ["## How the number is made", "", _NOTE, "", f"Training FLOPs: {formula}.", ""]
-    markdown += ["## What was compared", "", *(f"- {line}" for line in about), ""]
-    write_text(folder / MARKDOWN, "\n".join(markdown))
-    summary = {
-        "experiment": experiment.name,
-        "verdict": sentence,
-        "rows": rows,
-        "not_held_equal": unequal,
-        "reports": _hashes(runs),
-        "fingerprints": {run.contestant: run.report["tokenizer"]["fingerprint"] for run in runs},
-        "test_text_sha256": runs[0].test["text_sha256"],
-        "flops_formula": formula,
-        "corpus": {key: value for key, value in corpus.items() if key != "splits"},
+    check_comparable(all_runs(entries))
+    summary = _summary(folder, experiment, entries, materials, echo)
+    draw_curves(folder, entries)
+    write_text(folder / TEXT, _as_text(summary))
+    write_text(folder / MARKDOWN, _as_markdown(summary, _about(experiment, entries, materials.corpus)))
+    prompts = prompts_of(materials.splits["test"])
+    samples = {
+        entry.name: samples_of(entry, materials.tokenizers[entry.name], materials.tokenizer_paths[entry.name], prompts)
+        for entry in entries
     }
-    write_json(folder / JSON, summary)
+    page = page_data(
+        summary=summary,
+        entries=entries,
+        splits=materials.splits,
+        tokenizers=materials.tokenizers,
+        samples=samples,
+    )
+    write_page(folder / HTML, page)
+    write_json(folder / JSON, summary)  # last: what it says is up to date has been written
 
 
-def _about(experiment: Experiment, runs: Sequence[Run], corpus: dict[str, Any]) -> list[str]:
+def _summary(
+    folder: Path,
+    experiment: Experiment,
+    entries: Sequence[Entry],
+    materials: Materials,
+    echo: Callable[[str], None],
+) -> dict[str, Any]:
+    """Everything that comparison.json holds."""
+    rows = [row_of(entry) for entry in entries]
+    evaluations = {entry.name: entry.evaluation("test") for entry in entries}
+    by_seed = {entry.name: [run.evaluations["test"] for run in entry.runs] for entry in entries}
+    statistics = summarize(by_seed, [run.seed for run in entries[0].runs])
+    test_text, train_text = materials.splits["test"].text, materials.splits["train"].text
+    first = entries[0].runs[0]
+    return {
+        "version": VERSION,
+        "experiment": experiment.name,
+        "verdict": verdict_sentence(statistics, ranked_names(statistics), budget_words(entries)),
+        "rows": rows,
+        "not_held_equal": not_held_equal(experiment, rows),
+        "statistics": statistics,
+        "baselines": baselines_of(materials.splits, folder, echo=echo),
+        "where_bits_go": where_bits_go(evaluations, test_text, train_text),
+        "intrinsic": {
+            entry.name: intrinsic_of(
+                materials.tokenizers[entry.name],
+                materials.test[entry.name].ids.numpy(),
+                test_text,
+                embedding_parameters=entry.runs[0].report["parameters"]["embedding"],
+                all_parameters=entry.runs[0].report["parameters"]["total"],
+            )
+            for entry in entries
+        },
+        "sweep": _sweep_of_this_text(folder, entries),
+        "reports": _hashes(entries),
+        "fingerprints": {entry.name: entry.runs[0].report["tokenizer"]["fingerprint"] for entry in entries},
+        "test_text_sha256": first.test["text_sha256"],
+        "flops_formula": first.report["flops_formula"],
+        "corpus": {key: value for key, value in materials.corpus.items() if key != "splits"},
+    }
+
+
+def _beaten(summary: Mapping[str, Any], baseline: Mapping[str, Any]) -> str:
+    """The contestants that need more bits than `baseline`: a useful model is none of them."""
+    names = [row["contestant"] for row in summary["rows"] if row["bits_per_char"] > baseline["bits_per_char"]]
+    return f"fewer bits than {', '.join(names)}" if names else ""
+
+
+def _as_text(summary: Mapping[str, Any]) -> str:
+    """What `make compare` prints: under 100 columns but for the sentences."""
+    lines = [f"{summary['experiment']}: characters or BPE?", "", as_text(table_cells(summary["rows"])), ""]
+    lines += ["Differences in bits per character on test, with 95 % intervals:", _pairs_as_text(summary), ""]
+    lines += ["Baselines, bits per character on test:"]
+    for one in summary["baselines"]:
+        lines.append(f"  {one['name']:<20}{one['bits_per_char']:8.4f}  {_beaten(summary, one)}".rstrip())
+    lines += [""]
+    lines += ["Not held equal:", *(f"  - {line}" for line in summary["not_held_equal"]), ""]
+    lines += [f"Verdict: {summary['verdict']}", ""]
+    return "\n".join(lines)
+
+
+def _pair_cells(summary: Mapping[str, Any]) -> list[list[str]]:
+    """Header and one line for each pair of contestants."""
+    statistics = summary["statistics"]
+    blocks = f"over {statistics['num_blocks']:,} blocks of {statistics['block_characters']:,}"
+    cells = [["", "difference", f"over {statistics['num_documents']:,} documents", blocks, "by seed"]]
+    for pair in statistics["pairs"]:
+        seeds = " ".join(f"{value:+.4f}" for value in pair["by_seed"]) if len(pair["by_seed"]) > 1 else "–"
+        intervals = [_interval(pair[key]) for key in ("documents", "blocks")]
+        cells.append([f"  {pair['a']} - {pair['b']}", f"{pair['difference']:+.4f}", *intervals, seeds])
+    return cells
+
+
+def _interval(interval: Mapping[str, float] | None) -> str:
+    return "–" if interval is None else f"{interval['low']:+.4f} to {interval['high']:+.4f}"
+
+
+def _pairs_as_text(summary: Mapping[str, Any]) -> str:
+    return as_text(_pair_cells(summary))
+
+
+def _as_markdown(summary: Mapping[str, Any], about: Sequence[str]) -> str:
+    lines = [f"# {summary['experiment']}: characters or BPE?", "", f"**{summary['verdict']}**", ""]
+    lines += [as_markdown(table_cells(summary["rows"])), ""]
+    lines += ["![val bits per character against characters seen](curve_characters.svg)", ""]
+    lines += ["![val bits per character against seconds](curve_seconds.svg)", ""]
+    lines += ["## How sure", "", "Differences in bits per character on test, with 95 % intervals.", ""]
+    lines += [as_markdown(_pair_cells(summary)), ""]
+    baselines = [["baseline", "bits per character (test)", "", "how"]]
+    for one in summary["baselines"]:
+        baselines.append([one["name"], f"{one['bits_per_char']:.4f}", _beaten(summary, one), one["note"]])
+    lines += ["## Baselines", "", as_markdown(baselines), ""]
+    lines += ["## Not held equal", "", *(f"- {line}" for line in summary["not_held_equal"]), ""]
+    lines += ["## How the number is made", "", NOTE, "", f"Training FLOPs: {summary['flops_formula']}.", ""]
+    lines += ["## What was compared", "", *(f"- {line}" for line in about), ""]
+    return "\n".join(lines)
+
+
+def _about(experiment: Experiment, entries: Sequence[Entry], corpus: Mapping[str, Any]) -> list[str]:
     """Corpus, cleaning, environment and identities."""
-    environment = runs[0].report["environment"]
+    first = entries[0].runs[0]
+    environment = first.report["environment"]
     lines = [
         f"corpus {experiment.corpus.corpus_name}, cleaning {experiment.corpus.cleaning}; test text sha256 "
-        f"{runs[0].test['text_sha256']}",
+        f"{first.test['text_sha256']}",
         "characters of val and test that never occur in train are part of the alphabet: "
         + ", ".join(f"{name} {len(corpus['splits'][name]['characters_absent_from_train'])}" for name in SCORED),
         f"torch {environment['torch']}, {environment['device']}, {environment['num_threads']} threads, "
-        f"{environment['dtype']}",
+        f"{environment['dtype']}, Python {platform.python_version()}",
     ]
-    lines += [f"{run.contestant}: tokenizer {run.report['tokenizer']['fingerprint']}" for run in runs]
+    lines += [f"{entry.name}: tokenizer {entry.runs[0].report['tokenizer']['fingerprint']}" for entry in entries]
     return lines

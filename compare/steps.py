@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from compare.experiment import Experiment
-from compare.report import comparison_is_up_to_date, write_comparison
+from compare.page import HTML
+from compare.report import Materials, comparison_is_up_to_date, write_comparison
 from compare.runs import Entry, read_run
 from data import sources, splits
 from data.errors import TokenizerError
@@ -169,11 +170,19 @@ class Steps:
 
     def compare(self) -> str:
         """The comparison of all contestants, as the text that is printed."""
-        runs = [entry.runs[0] for entry in self.entries()]
-        if comparison_is_up_to_date(self.layout.reports, runs, self.experiment):
-            self.echo(f"compare: up to date ({self.layout.reports})")
+        entries = self.entries()
+        reports = self.layout.reports
+        if comparison_is_up_to_date(reports, entries, self.experiment):
+            self.echo(f"compare: up to date ({reports})")
         else:
-            corpus = splits.read_manifest(self.layout, self.experiment.corpus.corpus_name)
-            write_comparison(self.layout.reports, self.experiment, runs, corpus)
-            self._did(f"compare: wrote {self.layout.reports}")
-        return read_text(self.layout.reports / "comparison.txt")
+            names = list(self.experiment.contestants)
+            materials = Materials(
+                splits=self.data(),
+                corpus=splits.read_manifest(self.layout, self.experiment.corpus.corpus_name),
+                tokenizers={name: self.tokenizer(name) for name in names},
+                tokenizer_paths={name: self.layout.tokenizer(name) for name in names},
+                test={name: self.encode(name)["test"] for name in names},
+            )
+            write_comparison(reports, self.experiment, entries, materials, echo=self.echo)
+            self._did(f"compare: wrote {reports / HTML}")
+        return read_text(reports / "comparison.txt")

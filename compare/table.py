@@ -1,13 +1,14 @@
-"""The one table, what was not held equal, and the verdict, as data and as text."""
+"""The one table and what was not held equal, as data and as text."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
-from compare.experiment import Experiment
-from compare.runs import Run
+import numpy as np
 
-TIE_SHARE = 0.005  # a smaller share of the bits is a tie: the canonical segmentation bounds BPE only from above
+from compare.experiment import Experiment
+from compare.runs import Entry, all_runs
+
+TERMINAL_COLUMNS = 99
 
 _UNITS = {
     "characters": "characters seen",
@@ -18,11 +19,36 @@ _UNITS = {
 }
 
 
-def row_of(run: Run) -> dict[str, Any]:
-    """The table's figures for one run; test split, sliding windows unless the name says otherwise."""
-    report, test = run.report, run.test
+def row_of(entry: Entry) -> dict[str, Any]:
+    """The table's figures for one contestant: means over its seeds.
+
+    Test split, sliding windows unless the name says otherwise.
+    """
+    first = entry.runs[0]
+    rows = [_figures(run.report) for run in entry.runs]
+    mean = {key: _mean([row[key] for row in rows]) for key in rows[0]}
+    spread = float(np.std([row["bits_per_char"] for row in rows], ddof=1)) if len(rows) > 1 else None
     return {
-        "contestant": run.contestant,
+        "contestant": entry.name,
+        **mean,
+        "bits_per_char_sd": spread,
+        "learning_rate": first.report["train"]["learning_rate"],
+        "seeds": [run.seed for run in entry.runs],
+    }
+
+
+def _mean(values: Sequence[float | int | None]) -> float | int | None:
+    """The mean; a whole number that all seeds share stays one, and what one seed lacks has no mean."""
+    if any(value is None for value in values):
+        return None
+    if all(value == values[0] for value in values):
+        return values[0]
+    return float(np.mean([value for value in values if value is not None]))
+
+
+def _figures(report: Mapping[str, Any]) -> dict[str, Any]:
+    test = report["splits"]["test"]
+    return {
         "bits_per_char": test["bits_per_char"],
         "bits_per_byte": test["bits_per_byte"],
         "disjoint_bits_per_char": test["disjoint_bits_per_char"],
@@ -40,13 +66,24 @@ def row_of(run: Run) -> dict[str, Any]:
         "flops": report["seen"]["flops"],
         "seconds": report["seen"]["seconds"],
         "tokens_per_second": report["tokens_per_second"],
-        "learning_rate": report["train"]["learning_rate"],
-        "seed": report["train"]["seed"],
     }
+
+
+def budget_words(entries: Sequence[Entry]) -> str:
+    """What was equal, and on how much text it was measured: the end of the verdict."""
+    runs = all_runs(entries)
+    budgets = {(run.report["train"]["budget"]["unit"], run.report["train"]["budget"]["amount"]) for run in runs}
+    if len(budgets) == 1:
+        unit, amount = budgets.pop()
+        equal = f"at equal {_UNITS[unit]} ({amount:,})"
+    else:
+        equal = "under unequal budgets"
+    return f"{equal}, on {runs[0].test['num_chars']:,} test characters"
 
 
 _ROWS = (
     ("bits per character (test)", "bits_per_char", "{:.4f}"),
+    ("  standard deviation over seeds", "bits_per_char_sd", "{:.4f}"),
     ("  disjoint windows", "disjoint_bits_per_char", "{:.4f}"),
     ("  val", "val_bits_per_char", "{:.4f}"),
     ("bits per byte (test)", "bits_per_byte", "{:.4f}"),
@@ -57,33 +94,52 @@ _ROWS = (
     ("parameters: rest", "parameters_rest", "{:,}"),
     ("block in tokens", "block_tokens", "{:,}"),
     ("block in characters (mean)", "block_characters", "{:,.0f}"),
-    ("characters seen", "characters_seen", "{:,}"),
-    ("tokens seen", "tokens_seen", "{:,}"),
+    ("characters seen", "characters_seen", "{:,.0f}"),
+    ("tokens seen", "tokens_seen", "{:,.0f}"),
     ("epochs over train", "epochs", "{:.2f}"),
     ("training FLOPs", "flops", "{:.3e}"),
     ("seconds of training", "seconds", "{:,.1f}"),
     ("tokens per second", "tokens_per_second", "{:,.0f}"),
     ("learning rate (peak)", "learning_rate", "{:g}"),
-    ("seed", "seed", "{}"),
+    ("seeds", "seeds", "{}"),
 )
 
 
 def table_cells(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Header and lines of the table as strings: one line for each figure, one column for each contestant."""
+    """Header and lines of the table as strings: one line for each figure, one column for each contestant.
+
+    A line without any figure, such as the spread over seeds where there is one seed, is left out.
+    """
     cells = [["", *(str(row["contestant"]) for row in rows)]]
     for label, key, form in _ROWS:
-        cells.append([label, *("–" if row[key] is None else form.format(row[key]) for row in rows)])
+        if all(row[key] is None for row in rows) and key == "bits_per_char_sd":
+            continue
+        cells.append([label, *(_cell(row[key], form) for row in rows)])
     return cells
 
 
-def as_text(cells: Sequence[Sequence[str]]) -> str:
-    """The table aligned for a terminal."""
+def _cell(value: Any, form: str) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return form.format(value)
+
+
+def as_text(cells: Sequence[Sequence[str]], width: int = TERMINAL_COLUMNS) -> str:
+    """The table aligned for a terminal; contestants that do not fit into `width` stand in further tables below."""
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-    lines = []
-    for line in cells:
-        first = line[0].ljust(widths[0])
-        lines.append("  ".join([first, *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))]))
-    return "\n".join(line.rstrip() for line in lines)
+    tables, column = [], 1
+    while column < len(widths):
+        last, used = column, widths[0]
+        while last < len(widths) and (last == column or used + 2 + widths[last] <= width):
+            used += 2 + widths[last]
+            last += 1
+        chosen = range(column, last)
+        lines = ["  ".join([line[0].ljust(widths[0]), *(line[c].rjust(widths[c]) for c in chosen)]) for line in cells]
+        tables.append("\n".join(line.rstrip() for line in lines))
+        column = last
+    return "\n\n".join(tables)
 
 
 def as_markdown(cells: Sequence[Sequence[str]]) -> str:
@@ -101,9 +157,10 @@ def not_held_equal(experiment: Experiment, rows: Sequence[Mapping[str, Any]]) ->
     ]
     differing = (
         ("parameters_embedding", "embedding parameters", "{:,}"),
-        ("block_characters", "context in characters (the block is equal in tokens)", "{:,.0f}"),
-        ("tokens_seen", "tokens seen", "{:,}"),
-        ("characters_seen", "characters seen (the last step overshoots a budget in characters)", "{:,}"),
+        ("block_tokens", "block in tokens", "{:,}"),
+        ("block_characters", "context in characters (mean)", "{:,.0f}"),
+        ("tokens_seen", "tokens seen", "{:,.0f}"),
+        ("characters_seen", "characters seen (the last step overshoots a budget in characters)", "{:,.0f}"),
         ("flops", "training FLOPs", "{:.2e}"),
         ("seconds", "seconds", "{:,.0f}"),
     )
@@ -111,34 +168,3 @@ def not_held_equal(experiment: Experiment, rows: Sequence[Mapping[str, Any]]) ->
         if len({row[key] for row in rows}) > 1:
             sentences.append(f"{label}: " + ", ".join(f"{row['contestant']} {form.format(row[key])}" for row in rows))
     return sentences
-
-
-def verdict(experiment: Experiment, runs: Sequence[Run]) -> str:
-    """One sentence: who needs fewer bits per character on test, by how much, under which budget, and how sure."""
-    ranked = sorted(runs, key=lambda run: (run.test["bits_per_char"], run.contestant))
-    budgets = {(run.report["train"]["budget"]["unit"], run.report["train"]["budget"]["amount"]) for run in runs}
-    if len(budgets) == 1:
-        unit, amount = budgets.pop()
-        equal = f"at equal {_UNITS[unit]} ({amount:,})"
-    else:
-        equal = "under unequal budgets"
-    seeds = {run.report["train"]["seed"] for run in runs}
-    test = ranked[0].test
-    scale = (
-        f"{equal}, on {test['num_chars']:,} test characters in {test['num_documents']:,} documents, "
-        f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}, no interval"
-    )
-    if len(ranked) == 1:
-        return f"{_named(ranked[0])} bits per character {scale}; there is no other contestant to compare with."
-    gaps = []
-    for better, worse in pairwise(ranked):
-        gap = worse.test["bits_per_char"] - better.test["bits_per_char"]
-        if gap < TIE_SHARE * worse.test["bits_per_char"]:
-            gaps.append(f"{_named(better)} and {_named(worse)} are a tie (under {TIE_SHARE:.1%} apart)")
-        else:
-            gaps.append(f"{_named(better)} needs {gap:.3f} fewer bits per character than {_named(worse)}")
-    return f"{'; '.join(gaps)}, {scale}."
-
-
-def _named(run: Run) -> str:
-    return f"{run.contestant} ({run.test['bits_per_char']:.3f})"

@@ -122,7 +122,7 @@ class Run:
         bar = tqdm(
             total=budget.amount,
             initial=round(self.spent.amount(budget.unit)),
-            desc=self.identity["contestant"],
+            desc=f"{self.identity['contestant']}, seed {self.config.seed}",
             unit=f" {budget.unit}",
             unit_scale=True,
             disable=not progress,

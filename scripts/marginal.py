@@ -22,7 +22,10 @@ def main() -> None:
     arguments = parser.parse_args()
     steps = Steps(cli.experiment_of(arguments), echo=lambda line: print(line, file=sys.stderr))
     name = steps.experiment.contestant(arguments.contestant).name
-    folder, tokenizer_path = steps.layout.checkpoints(name), steps.layout.tokenizer(name)
+    folder, tokenizer_path = (
+        steps.experiment.run_folder(name, steps.experiment.seeds_of(name)[0]),
+        steps.layout.tokenizer(name),
+    )
     if not (folder / checkpoint.BEST).exists():
         steps.train(name)
     test, tokenizer = steps.data()["test"], steps.tokenizer(name)
