@@ -48,8 +48,8 @@ def at_step(monkeypatch, step, action):
     """Call `action` right after optimizer step `step`."""
     original = Run._step
 
-    def spied(self, progress):
-        loss = original(self, progress)
+    def spied(self, progress, shares):
+        loss = original(self, progress, shares)
         if self.spent.steps == step:
             action()
         return loss
@@ -320,11 +320,11 @@ def test_a_train_split_without_a_window_or_an_empty_val_leaves_nothing_behind(ho
 def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_good_state(house, tmp_path, monkeypatch, value):
     original = Run._step
 
-    def spoil(self, progress):
+    def spoil(self, progress, shares):
         if self.spent.steps == 7:
             with torch.no_grad():
                 self.model.final_norm.bias.fill_(value)
-        return original(self, progress)
+        return original(self, progress, shares)
 
     monkeypatch.setattr(Run, "_step", spoil)
     with pytest.raises(ConfigError) as caught:

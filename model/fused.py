@@ -1,0 +1,210 @@
+"""The pieces of a training step that autograd would cut into many passes: each with its gradient written out.
+
+On the CPU in float32 they use the kernels of model/kernels.py; everywhere else (a GPU, bfloat16, float64) the plain
+formula of torch, which is also what the tests hold the kernels to.
+
+Shapes: B batch, T time, C channels, H heads, D head size, R rows (B * T), V vocabulary.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+from torch.autograd.function import once_differentiable
+
+from model import kernels
+
+QUERY_BLOCK = 64  # queries whose scores are computed at once: with more, more of them are masked; with fewer, more calls
+_ROWS_AT_ONCE = 1 << 20  # logits of one product: what stays in the cache between the product, the loss and its gradient
+_SEEDS = 1 << 32
+
+
+def has_kernels(x: torch.Tensor) -> bool:
+    """Whether the kernels apply to `x`."""
+    return x.device.type == "cpu" and x.dtype == torch.float32
+
+
+def drop(x: torch.Tensor, probability: float, seed: int) -> torch.Tensor:
+    """`x` after dropout, without a gradient; the same seed drops the same entries again.
+
+    On the CPU in float32 an entry is dropped with probability round(p * 2**32) / 2**32, and what is kept is divided
+    by exactly what remains; elsewhere torch's own generator decides, seeded for this call.
+    """
+    if has_kernels(x):
+        threshold = min(round(probability * _SEEDS), _SEEDS - 1)
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        kept_scale = kernels.np.float32(_SEEDS / (_SEEDS - threshold))
+        number, limit = kernels.np.uint32(seed % _SEEDS), kernels.np.uint32(threshold)
+        kernels.drop(x.detach().view(-1).numpy(), out.view(-1).numpy(), number, limit, kept_scale)
+        return out
+    generator = torch.Generator(device=x.device).manual_seed(seed)
+    kept = torch.rand(x.shape, device=x.device, generator=generator) >= probability
+    return x * kept / (1.0 - probability)
+
+
+class _Dropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, probability: float, seed: int) -> torch.Tensor:
+        ctx.how = (probability, seed)
+        return drop(x, probability, seed)
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        return drop(grad, *ctx.how), None, None
+
+
+def dropout(x: torch.Tensor, probability: float, seed: int | None) -> torch.Tensor:
+    """Dropout of `x`; none where `seed` is None or the probability 0."""
+    if seed is None or probability == 0.0:
+        return x
+    out: torch.Tensor = _Dropout.apply(x, probability, seed)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Gelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        x = x.contiguous()
+        out, slope = torch.empty_like(x), torch.empty_like(x)
+        kernels.gelu(x.detach().view(-1).numpy(), out.view(-1).numpy(), slope.view(-1).numpy())
+        ctx.save_for_backward(slope)
+        return out
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        (slope,) = ctx.saved_tensors
+        product: torch.Tensor = grad * slope
+        return product
+
+
+def gelu(x: torch.Tensor) -> torch.Tensor:
+    """Exact GELU."""
+    if has_kernels(x):
+        out: torch.Tensor = _Gelu.apply(x)  # type: ignore[no-untyped-call]
+        return out
+    return nn.functional.gelu(x)
+
+
+class _ReluSquared(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        positive = torch.relu(x)
+        ctx.save_for_backward(positive)
+        return positive.square()
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        (positive,) = ctx.saved_tensors
+        product: torch.Tensor = (grad * positive).mul_(2.0)
+        return product
+
+
+def relu_squared(x: torch.Tensor) -> torch.Tensor:
+    """max(x, 0) squared (So et al. 2021, Primer)."""
+    out: torch.Tensor = _ReluSquared.apply(x)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _CausalAttention(torch.autograd.Function):
+    """softmax(Q K^T / sqrt(D)) V by explicit batched products, a block of queries at a time.
+
+    A block sees the keys up to its own end, so of the masked half of the scores most is never computed. With P the
+    probabilities and P' those after dropout, the gradients are dV = P'^T dO; dP' = dO V^T; dS = P * (mask * dP' -
+    dO . O); dQ = dS K / sqrt(D); dK = dS^T Q / sqrt(D): the row sum of P' * dP' is dO . O (FlashAttention, eq. 4).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, qkv: torch.Tensor, probability: float, seed: int | None) -> torch.Tensor:
+        _, B, H, T, D = qkv.shape
+        queries, keys, values = qkv.view(3, B * H, T, D).unbind(0)
+        out = qkv.new_empty(B * H, T, D)
+        saved = []
+        for block, begin in enumerate(range(0, T, QUERY_BLOCK)):
+            end = min(begin + QUERY_BLOCK, T)
+            mask = qkv.new_full((end - begin, end), -math.inf).triu_(begin + 1)
+            scores = torch.baddbmm(mask, queries[:, begin:end], keys[:, :end].mT, alpha=1.0 / math.sqrt(D))
+            probabilities = torch.softmax(scores, dim=-1)
+            saved.append(probabilities)
+            mixing = probabilities if seed is None else drop(probabilities, probability, seed + block)
+            out[:, begin:end] = torch.bmm(mixing, values[:, :end])
+        ctx.save_for_backward(qkv, out, *saved)
+        ctx.how = (probability, seed)
+        return out.view(B, H, T, D)
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        qkv, out, *saved = ctx.saved_tensors
+        probability, seed = ctx.how
+        _, B, H, T, D = qkv.shape
+        queries, keys, values = qkv.view(3, B * H, T, D).unbind(0)
+        grad = grad.reshape(B * H, T, D)
+        inner = (grad * out).sum(dim=-1, keepdim=True)  # (B * H, T, 1)
+        grad_qkv = torch.zeros_like(qkv)
+        grad_queries, grad_keys, grad_values = grad_qkv.view(3, B * H, T, D).unbind(0)
+        scale = 1.0 / math.sqrt(D)
+        for block, begin in enumerate(range(0, T, QUERY_BLOCK)):
+            end = min(begin + QUERY_BLOCK, T)
+            probabilities, grad_block = saved[block], grad[:, begin:end]
+            grad_scores = torch.bmm(grad_block, values[:, :end].mT)
+            if seed is None:
+                mixing = probabilities
+            else:
+                mixing = drop(probabilities, probability, seed + block)
+                grad_scores = drop(grad_scores, probability, seed + block)
+            grad_values[:, :end].baddbmm_(mixing.mT, grad_block)
+            grad_scores.sub_(inner[:, begin:end]).mul_(probabilities)
+            grad_queries[:, begin:end].baddbmm_(grad_scores, keys[:, :end], alpha=scale)
+            grad_keys[:, :end].baddbmm_(grad_scores.mT, queries[:, begin:end], alpha=scale)
+        return grad_qkv, None, None
+
+
+def causal_attention(qkv: torch.Tensor, probability: float = 0.0, seed: int | None = None) -> torch.Tensor:
+    """Attention of packed queries, keys and values (3, B, H, T, D), contiguous, into (B, H, T, D).
+
+    Dropout acts on the probabilities, unless `seed` is None. Without dropout on a GPU, torch's own kernel.
+    """
+    seed = None if probability == 0.0 else seed
+    if qkv.device.type == "cuda" and seed is None:
+        return nn.functional.scaled_dot_product_attention(*qkv.unbind(0), is_causal=True)
+    out: torch.Tensor = _CausalAttention.apply(qkv, probability, seed)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _TiedLoss(torch.autograd.Function):
+    """Head and loss in one: some rows at a time, logits become their own gradient and are used up at once."""
+
+    @staticmethod
+    def forward(ctx: Any, hidden: torch.Tensor, table: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        R, V = hidden.shape[0], table.shape[0]
+        rows = max(1, _ROWS_AT_ONCE // V)
+        losses = hidden.new_empty(R)
+        grad_hidden, grad_table = torch.empty_like(hidden), torch.zeros_like(table)
+        for begin in range(0, R, rows):
+            part = slice(begin, begin + rows)
+            logits = hidden[part] @ table.T  # (rows, V)
+            scale = kernels.np.float32(1.0 / R)
+            kernels.cross_entropy(logits.numpy(), targets[part].numpy(), scale, losses[part].numpy())
+            torch.mm(logits, table, out=grad_hidden[part])
+            grad_table.addmm_(logits.T, hidden[part])
+        ctx.save_for_backward(grad_hidden, grad_table)
+        return losses.mean()
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
+        grad_hidden, grad_table = ctx.saved_tensors
+        return grad_hidden * grad, grad_table * grad, None
+
+
+def tied_loss(hidden: torch.Tensor, table: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Mean cross-entropy in nats of `targets` (R,) under logits hidden (R, C) @ table (V, C) transposed."""
+    if has_kernels(hidden) and torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu"):
+        loss: torch.Tensor = _TiedLoss.apply(hidden.contiguous(), table, targets.contiguous())  # type: ignore[no-untyped-call]
+        return loss
+    return nn.functional.cross_entropy(nn.functional.linear(hidden, table).float(), targets)
