@@ -122,16 +122,14 @@ class _CausalAttention(torch.autograd.Function):
     def forward(ctx: Any, qkv: torch.Tensor, probability: float, seed: int | None) -> torch.Tensor:
         _, B, H, T, D = qkv.shape
         queries, keys, values = qkv.view(3, B * H, T, D).unbind(0)
-        out = qkv.new_empty(B * H, T, D)
-        saved = []
+        blocks, saved = [], []
         for block, begin in enumerate(range(0, T, QUERY_BLOCK)):
             end = min(begin + QUERY_BLOCK, T)
-            mask = qkv.new_full((end - begin, end), -math.inf).triu_(begin + 1)
-            scores = torch.baddbmm(mask, queries[:, begin:end], keys[:, :end].mT, alpha=1.0 / math.sqrt(D))
-            probabilities = torch.softmax(scores, dim=-1)
+            probabilities = causal_softmax(torch.bmm(queries[:, begin:end], keys[:, :end].mT), begin, D**-0.5)
             saved.append(probabilities)
             mixing = probabilities if seed is None else drop(probabilities, probability, seed + block)
-            out[:, begin:end] = torch.bmm(mixing, values[:, :end])
+            blocks.append(torch.bmm(mixing, values[:, :end]))
+        out = torch.cat(blocks, dim=1)
         ctx.save_for_backward(qkv, out, *saved)
         ctx.how = (probability, seed)
         return out.view(B, H, T, D)
@@ -144,24 +142,46 @@ class _CausalAttention(torch.autograd.Function):
         _, B, H, T, D = qkv.shape
         queries, keys, values = qkv.view(3, B * H, T, D).unbind(0)
         grad = grad.reshape(B * H, T, D)
-        inner = (grad * out).sum(dim=-1, keepdim=True)  # (B * H, T, 1)
-        grad_qkv = torch.zeros_like(qkv)
+        inner = (grad * out).sum(dim=-1)  # (B * H, T)
+        grad_qkv = torch.empty_like(qkv)
         grad_queries, grad_keys, grad_values = grad_qkv.view(3, B * H, T, D).unbind(0)
-        scale = 1.0 / math.sqrt(D)
-        for block, begin in enumerate(range(0, T, QUERY_BLOCK)):
+        for block, begin in reversed(list(enumerate(range(0, T, QUERY_BLOCK)))):  # the last one reaches all keys
             end = min(begin + QUERY_BLOCK, T)
             probabilities, grad_block = saved[block], grad[:, begin:end]
-            grad_scores = torch.bmm(grad_block, values[:, :end].mT)
-            if seed is None:
-                mixing = probabilities
-            else:
+            mixing, grad_scores = probabilities, torch.bmm(grad_block, values[:, :end].mT)
+            if seed is not None:
                 mixing = drop(probabilities, probability, seed + block)
                 grad_scores = drop(grad_scores, probability, seed + block)
-            grad_values[:, :end].baddbmm_(mixing.mT, grad_block)
-            grad_scores.sub_(inner[:, begin:end]).mul_(probabilities)
-            grad_queries[:, begin:end].baddbmm_(grad_scores, keys[:, :end], alpha=scale)
-            grad_keys[:, :end].baddbmm_(grad_scores.mT, queries[:, begin:end], alpha=scale)
+            _score_grad(grad_scores, probabilities, inner[:, begin:end], D**-0.5)
+            # A product into a part of a tensor would be split into one for each head: products are made new.
+            grad_queries[:, begin:end] = torch.bmm(grad_scores, keys[:, :end])
+            for whole, part in (
+                (grad_values, torch.bmm(mixing.mT, grad_block)),
+                (grad_keys, torch.bmm(grad_scores.mT, queries[:, begin:end])),
+            ):
+                if end == T:
+                    whole.copy_(part)
+                else:
+                    whole[:, :end] += part
         return grad_qkv, None, None
+
+
+def causal_softmax(scores: torch.Tensor, begin: int, scale: float) -> torch.Tensor:
+    """softmax(scale * scores), (N, Q, K), maybe in place: query i of these is number begin + i and sees no later key."""
+    if has_kernels(scores):
+        kernels.causal_softmax(scores.numpy(), begin, kernels.np.float32(scale))
+        return scores
+    mask = scores.new_full(scores.shape[1:], -math.inf).triu_(begin + 1)
+    return torch.softmax(torch.add(mask, scores, alpha=scale), dim=-1)
+
+
+def _score_grad(grad: torch.Tensor, probabilities: torch.Tensor, inner: torch.Tensor, scale: float) -> None:
+    """The gradient of the probabilities `grad` (N, Q, K) becomes that of the scores, in place; `inner` (N, Q)."""
+    if has_kernels(grad):
+        rows = (grad.view(-1, grad.shape[-1]).numpy(), probabilities.view(-1, grad.shape[-1]).numpy())
+        kernels.score_grad(*rows, inner.reshape(-1).numpy(), kernels.np.float32(scale))
+    else:
+        grad.sub_(inner.unsqueeze(-1)).mul_(probabilities).mul_(scale)
 
 
 def causal_attention(qkv: torch.Tensor, probability: float = 0.0, seed: int | None = None) -> torch.Tensor:

@@ -109,3 +109,41 @@ def cross_entropy(logits: Float, targets: NDArray[np.int64], scale: Any, losses:
         for v in range(row.size):
             row[v] *= factor
         row[targets[r]] -= scale
+
+
+@_kernel
+def causal_softmax(scores: Float, begin: Any, scale: Any) -> None:
+    """softmax(scale * scores) in place, (N, Q, K): row i is query begin + i, which sees begin + i + 1 keys."""
+    for n in range(scores.shape[0]):
+        for i in range(scores.shape[1]):
+            _softmax_row(scores[n, i], begin + i + 1, scale)
+
+
+@_kernel
+def _softmax_row(row: Float, visible: Any, scale: Any) -> None:
+    top = row[0]
+    for j in range(visible):
+        top = row[j] if row[j] > top else top
+    total = _ZERO
+    for j in range(visible):
+        e = _exp((row[j] - top) * scale)
+        row[j] = e
+        total += e
+    inverse = _ONE / total
+    for j in range(visible):
+        row[j] *= inverse
+    for j in range(visible, row.size):
+        row[j] = _ZERO
+
+
+@_kernel
+def score_grad(grad: Float, probabilities: Float, inner: Float, scale: Any) -> None:
+    """grad (n, K) = probabilities * (grad - inner) * scale, `inner` (n,) for each row."""
+    for i in range(grad.shape[0]):
+        _score_grad_row(grad[i], probabilities[i], inner[i], scale)
+
+
+@_kernel
+def _score_grad_row(grad: Float, probabilities: Float, inner: Any, scale: Any) -> None:
+    for j in range(grad.size):
+        grad[j] = probabilities[j] * (grad[j] - inner) * scale
