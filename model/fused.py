@@ -18,6 +18,8 @@ from model import kernels
 QUERY_BLOCK = 64  # queries whose scores are computed at once: with more, more of them are masked; with fewer, more calls
 _ROWS_AT_ONCE = 1 << 20  # logits of one product: what stays in the cache between the product, the loss and its gradient
 _SEEDS = 1 << 32
+NORM_EPSILON = 1e-5
+ROPE_BASE = 10_000.0
 
 
 def has_kernels(x: torch.Tensor) -> bool:
@@ -107,6 +109,65 @@ class _ReluSquared(torch.autograd.Function):
 def relu_squared(x: torch.Tensor) -> torch.Tensor:
     """max(x, 0) squared (So et al. 2021, Primer)."""
     out: torch.Tensor = _ReluSquared.apply(x)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _RMSNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        rows = x.contiguous().view(-1, x.shape[-1])
+        out, inverse = torch.empty_like(rows), rows.new_empty(len(rows))
+        epsilon = kernels.np.float32(NORM_EPSILON)
+        kernels.rms_norm(rows.detach().numpy(), epsilon, out.numpy(), inverse.numpy())
+        ctx.save_for_backward(out, inverse)
+        return out.view(x.shape)
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        normed, inverse = ctx.saved_tensors
+        rows, out = grad.contiguous().view(normed.shape), torch.empty_like(normed)
+        kernels.rms_norm_backward(normed.numpy(), inverse.numpy(), rows.numpy(), out.numpy())
+        return out.view(grad.shape)
+
+
+def rms_norm(x: torch.Tensor) -> torch.Tensor:
+    """`x` divided by the root mean square of its last dimension."""
+    if has_kernels(x):
+        out: torch.Tensor = _RMSNorm.apply(x)  # type: ignore[no-untyped-call]
+        return out
+    return x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + NORM_EPSILON)
+
+
+class _Rotate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(cosine, sine)
+        return _turn(x, cosine, sine)
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        cosine, sine = ctx.saved_tensors
+        return _turn(grad, cosine, -sine), None, None  # turned back
+
+
+def _turn(x: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor) -> torch.Tensor:
+    if has_kernels(x):
+        x = x.contiguous()
+        out, flat = torch.empty_like(x), (-1, *x.shape[-2:])
+        kernels.rotate(x.detach().view(flat).numpy(), cosine.numpy(), sine.numpy(), out.view(flat).numpy())
+        return out
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat((first * cosine - second * sine, first * sine + second * cosine), dim=-1)
+
+
+def rotate(x: torch.Tensor) -> torch.Tensor:
+    """Turn each pair (d, d + D/2) of `x` (..., T, D) by t * ROPE_BASE**(-2d/D): products then know distances only."""
+    T, D = x.shape[-2:]
+    frequencies = ROPE_BASE ** -torch.arange(0.0, 1.0, 2.0 / D, device=x.device)
+    angles = torch.outer(torch.arange(T, device=x.device, dtype=torch.float32), frequencies)  # (T, D / 2)
+    out: torch.Tensor = _Rotate.apply(x, angles.cos().to(x.dtype), angles.sin().to(x.dtype))  # type: ignore[no-untyped-call]
     return out
 
 

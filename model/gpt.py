@@ -13,7 +13,16 @@ import torch
 from torch import nn
 
 from data.config import require
-from model.fused import causal_attention, dropout, gelu, relu_squared, tied_loss
+from model.fused import (
+    NORM_EPSILON,
+    causal_attention,
+    dropout,
+    gelu,
+    relu_squared,
+    rms_norm,
+    rotate,
+    tied_loss,
+)
 
 FLOPS_FORMULA = (
     "training FLOPs per token = 6 * N + 12 * L * C * T (PaLM, appendix B, after Kaplan et al. 2020): "
@@ -22,8 +31,6 @@ FLOPS_FORMULA = (
     "the attention term without a discount for the causal mask"
 )
 INIT_STD = 0.02
-NORM_EPSILON = 1e-5
-ROPE_BASE = 10_000.0
 SWITCHES = ("rope", "rms_norm", "qk_norm", "relu_squared", "zero_init")
 
 
@@ -88,24 +95,9 @@ class RMSNorm(nn.Module):
         return rms_norm(x)
 
 
-def rms_norm(x: torch.Tensor) -> torch.Tensor:
-    """`x` divided by the root mean square of its last dimension."""
-    return x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + NORM_EPSILON)
-
-
 def make_norm(config: MiniGPTConfig) -> nn.Module:
     """The norm of the preset, over C."""
     return RMSNorm() if config.rms_norm else nn.LayerNorm(config.embedding_dim, eps=NORM_EPSILON)
-
-
-def rotate(x: torch.Tensor) -> torch.Tensor:
-    """Turn each pair (d, d + D/2) of `x` (..., T, D) by t * ROPE_BASE**(-2d/D): products then know distances only."""
-    T, D = x.shape[-2:]
-    frequencies = ROPE_BASE ** -torch.arange(0.0, 1.0, 2.0 / D, device=x.device)
-    angles = torch.outer(torch.arange(T, device=x.device, dtype=torch.float32), frequencies)  # (T, D / 2)
-    cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    first, second = x.chunk(2, dim=-1)
-    return torch.cat((first * cosine - second * sine, first * sine + second * cosine), dim=-1)
 
 
 class CausalSelfAttention(nn.Module):

@@ -147,3 +147,42 @@ def score_grad(grad: Float, probabilities: Float, inner: Float, scale: Any) -> N
 def _score_grad_row(grad: Float, probabilities: Float, inner: Any, scale: Any) -> None:
     for j in range(grad.size):
         grad[j] = probabilities[j] * (grad[j] - inner) * scale
+
+
+@_kernel
+def rms_norm(x: Float, epsilon: Any, out: Float, inverse: Float) -> None:
+    """out (R, C) = x / sqrt(mean of squares + epsilon) for each row; that divisor's inverse into `inverse` (R,)."""
+    for r in range(x.shape[0]):
+        row, o = x[r], out[r]
+        total = _ZERO
+        for c in range(row.size):
+            total += row[c] * row[c]
+        factor = _ONE / np.sqrt(total / np.float32(row.size) + epsilon)
+        for c in range(row.size):
+            o[c] = row[c] * factor
+        inverse[r] = factor
+
+
+@_kernel
+def rms_norm_backward(normed: Float, inverse: Float, grad: Float, out: Float) -> None:
+    """out (R, C) = inverse * (grad - normed * mean(grad * normed)): the gradient of `rms_norm` by its input."""
+    for r in range(grad.shape[0]):
+        n, g, o = normed[r], grad[r], out[r]
+        total = _ZERO
+        for c in range(n.size):
+            total += n[c] * g[c]
+        mean = total / np.float32(n.size)
+        for c in range(n.size):
+            o[c] = inverse[r] * (g[c] - n[c] * mean)
+
+
+@_kernel
+def rotate(x: Float, cosine: Float, sine: Float, out: Float) -> None:
+    """out (N, T, D): pairs (d, d + D/2) of x turned by the angles whose `cosine` and `sine` (T, D/2) are given."""
+    half = x.shape[2] // 2
+    for n in range(x.shape[0]):
+        for t in range(x.shape[1]):
+            for d in range(half):
+                first, second = x[n, t, d], x[n, t, half + d]
+                out[n, t, d] = first * cosine[t, d] - second * sine[t, d]
+                out[n, t, half + d] = first * sine[t, d] + second * cosine[t, d]

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from model import fused
-from model.fused import causal_attention, drop, dropout, gelu, relu_squared, tied_loss
+from model.fused import causal_attention, drop, dropout, gelu, relu_squared, rms_norm, rotate, tied_loss
 
 
 def gradients(function, *inputs, weight):
@@ -145,3 +145,31 @@ def test_attention_in_bfloat16_is_close():
     out = causal_attention(qkv.bfloat16())
     assert out.dtype == torch.bfloat16
     torch.testing.assert_close(out.float(), plain_attention(qkv), rtol=0.05, atol=0.05)
+
+
+def test_rms_norm():
+    torch.manual_seed(4)
+    x = torch.randn(5, 3, 17) * torch.tensor([1e-3, 1.0, 1e3])[:, None]
+    assert_like_float64(rms_norm, lambda x: nn.functional.rms_norm(x, (17,), eps=1e-5), x)
+
+
+def test_rotation_is_multiplication_by_a_complex_number():
+    T, D = 9, 6
+    torch.manual_seed(5)
+
+    def plain(x):
+        angles = torch.arange(T)[:, None] * 10_000.0 ** (-2 * torch.arange(D // 2) / D)
+        turned = torch.complex(x[..., : D // 2], x[..., D // 2 :]) * torch.exp(1j * angles)
+        return torch.cat((turned.real, turned.imag), -1)
+
+    assert_like_float64(rotate, plain, torch.randn(2, 4, T, D))
+    assert torch.autograd.gradcheck(rotate, (torch.randn(1, 3, 4, dtype=torch.float64, requires_grad=True),))
+
+
+def test_products_of_rotated_vectors_know_distances_only():
+    torch.manual_seed(6)
+    query, key = (rotate(torch.randn(8).expand(30, 8)) for _ in range(2))
+    products = query @ key.T
+    for distance in (0, 3, 11):
+        diagonal = products.diagonal(-distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), rtol=1e-4, atol=1e-4)
