@@ -16,9 +16,12 @@ from model.gpt import MiniGPT
 class ParallelGradient:
     """Computes loss and gradient of `model`; use it as a context, which ends its threads."""
 
-    def __init__(self, model: MiniGPT, *, num_threads: int, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self, model: MiniGPT, *, num_threads: int, dtype: torch.dtype = torch.float32, is_compiled: bool = False
+    ) -> None:
         """On a GPU one share suffices, whatever `num_threads` says. `dtype` is that of the matrix products."""
-        self.model, self.dtype = model, dtype
+        self.dtype = dtype
+        self.loss = torch.compile(model.loss) if is_compiled else model.loss
         self.parameters = list(model.parameters())
         self.device = self.parameters[0].device
         self.num_shares = num_threads if self.device.type == "cpu" else 1
@@ -61,5 +64,5 @@ class ParallelGradient:
         """Loss and gradient of some windows, weighted by their share of the batch."""
         inputs, targets = inputs.to(self.device), targets.to(self.device)
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            loss = self.model.loss(inputs, targets, seed) * weight
+            loss = self.loss(inputs, targets, seed) * weight
         return loss.item(), torch.autograd.grad(loss, self.parameters)

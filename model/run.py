@@ -91,8 +91,6 @@ class Run:
         self.average = {name: weight.clone() for name, weight in self.model.state_dict().items()}
         self.dtype = choose_dtype(config.dtype, self.device)
         self.is_compiled = choose_compile(config.compile, self.device)
-        if self.is_compiled:
-            self.model.compile()
         self.spent = Spent()
         self.best: dict[str, Any] | None = None
         self.num_lines = 0
@@ -134,7 +132,9 @@ class Run:
             disable=not progress,
         )
         saved_at = time.perf_counter()
-        shares = ParallelGradient(self.model, num_threads=torch.get_num_threads(), dtype=self.dtype)
+        shares = ParallelGradient(
+            self.model, num_threads=torch.get_num_threads(), dtype=self.dtype, is_compiled=self.is_compiled
+        )
         if progress:
             bar.write(f"{self.identity['contestant']}: {self._how()}", file=sys.stderr)
         with bar, shares, stop_on_signals() as wish:

@@ -102,7 +102,7 @@ class TrainConfig:
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the matrix products; `auto` takes bfloat16 where the hardware has instructions for it."""
     compile: Literal["auto", "on", "off"] = "auto"
-    """torch.compile; `auto` takes it on a GPU with a compiler, because on a CPU the kernels of this project win."""
+    """torch.compile; `auto` takes it on a GPU where a C compiler is found, never on a CPU, which has its own kernels."""
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "val_characters", "log_every_steps"):
@@ -172,8 +172,14 @@ def choose_dtype(wanted: str, device: torch.device) -> torch.dtype:
 
 
 def choose_compile(wanted: str, device: torch.device) -> bool:
-    """Whether to use torch.compile for `auto`, `on` or `off` on `device`. Raises ConfigError for `on` without one."""
-    has_compiler = any(shutil.which(name) for name in ("cc", "gcc", "clang", "cl"))
+    """Whether to use torch.compile for `auto`, `on` or `off` on `device`.
+
+    Raises ConfigError for `on` where it cannot work: on a CPU, whose kernels it cannot see through, or without a
+    C compiler.
+    """
+    has_compiler = any(shutil.which(name) for name in ("cc", "gcc", "clang"))
+    if wanted == "on" and device.type == "cpu":
+        raise ConfigError("train.compile is 'on', but the CPU runs kernels of its own; set it to 'auto' or 'off'")
     if wanted == "on" and not has_compiler:
         raise ConfigError("train.compile is 'on', but there is no C compiler; install one or set it to 'auto'")
-    return wanted == "on" or (wanted == "auto" and device.type == "cuda" and has_compiler)
+    return device.type == "cuda" and wanted != "off" and has_compiler
