@@ -14,7 +14,8 @@ READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut
 
 export PROMPT TEXT
 
-.PHONY: help setup data tokenizer encode train compare sample marginal all demo trace study sweep bench calibrate test test-slow check clean
+.PHONY: help setup data tokenizer encode train compare sample marginal all demo trace study sweep bench calibrate \
+  bench-train ablate test test-slow check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -89,6 +90,14 @@ bench: $(READY) ## ours beside every peer that can be imported; QUICK=1 ROWS=tra
 
 calibrate: $(READY) ## prove the ruler straight on text of known entropy, in a few minutes; exit code 1 if it is bent
 	@$(BIN)/python -m scripts.calibrate
+
+bench-train: $(READY) ## tokens/s of training beside nanoGPT; NANOGPT=folder REPEAT=5 THREADS= NO_COMPILE=1
+	@$(BIN)/python -m scripts.bench_train $(if $(NANOGPT),--nanogpt "$(NANOGPT)") $(if $(REPEAT),--repeat $(REPEAT)) \
+	  $(if $(THREADS),--threads $(THREADS)) $(if $(NO_COMPILE),--no-compile)
+
+ablate: $(READY) ## what each part of the modern preset is worth; CONTESTANT= UNIT=seconds AMOUNT=40 SEEDS=3
+	@$(BIN)/python -m scripts.ablate $(OFFLINE) $(if $(filter file,$(origin CONTESTANT)),,--contestant $(CONTESTANT)) \
+	  $(if $(UNIT),--unit $(UNIT)) $(if $(AMOUNT),--amount $(AMOUNT)) $(if $(SEEDS),--seeds $(SEEDS))
 
 test: $(READY) ## the tests
 	@$(BIN)/python -m pytest

@@ -14,6 +14,7 @@ from data.layout import Layout
 from data.sources import CorpusConfig
 from model.evaluate import EvaluateConfig
 from model.gpt import MiniGPTConfig
+from model.schedule import MODERN_TRAIN
 from model.train import TrainConfig
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
@@ -189,7 +190,9 @@ def _contestant(name: str, own: Any, values: Mapping[str, Any], path: Path) -> C
         require(isinstance(special, dict), f"{where}.{block}: expected a mapping, found {special!r}")
         merged[block] = _merge(shared, special)
         overrides += [Override(f"{block}.{key}", shared.get(key), value) for key, value in special.items()]
-    build(MiniGPTConfig, merged["model"], f"{where}.model", given={"vocab_size": _SMALLEST_VOCABULARY})
+    model = build(MiniGPTConfig, merged["model"], f"{where}.model", given={"vocab_size": _SMALLEST_VOCABULARY})
+    if model.preset == "modern":
+        merged["train"] = {**MODERN_TRAIN, **merged["train"]}
     return Contestant(
         name=name,
         tokenizer=build(TokenizerConfig, own["tokenizer"], f"{where}.tokenizer"),

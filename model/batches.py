@@ -1,7 +1,9 @@
-"""Random training windows: a pure function of (seed, step), so resuming needs no more than the step.
+"""Training windows: a pure function of (seed, step), so resuming needs no more than the step.
 
 Shapes: B batch, T block size, N tokens of the split.
 """
+
+from typing import Literal
 
 import numpy as np
 import torch
@@ -36,3 +38,46 @@ class RandomWindows:
         """Inputs (B, T) and targets (B, T) of `step`; targets are the inputs moved on by one token."""
         windows = self.ids[self.starts(step)[:, None] + self.window]  # (B, T + 1)
         return windows[:, :-1], windows[:, 1:]
+
+
+class EpochWindows(RandomWindows):
+    """Cuts the text into windows side by side and takes each once an epoch, in an order of the epoch's own.
+
+    Where the cutting begins is drawn anew as well, so a window's borders move; the first and the last tokens, fewer
+    than a block, rest in that epoch. Batches go on over the end of an epoch.
+    """
+
+    def __init__(self, split: EncodedSplit, *, block_size: int, batch_size: int, seed: int) -> None:
+        """Raises DataError when the split is too short to hold one window and its last target."""
+        super().__init__(split, block_size=block_size, batch_size=batch_size, seed=seed)
+        self.block_size = block_size
+        self.per_epoch = max(1, (self.num_starts - 1) // block_size)
+        self.known: tuple[int, torch.Tensor] = (-1, torch.empty(0))
+
+    def starts(self, step: int) -> torch.Tensor:
+        """First positions (B,) of the windows of `step`."""
+        numbers = torch.arange(step * self.batch_size, (step + 1) * self.batch_size)
+        epochs = numbers // self.per_epoch
+        parts = [
+            self._epoch(epoch)[numbers[epochs == epoch] % self.per_epoch]
+            for epoch in range(int(epochs[0]), int(epochs[-1]) + 1)
+        ]
+        return torch.cat(parts)
+
+    def _epoch(self, epoch: int) -> torch.Tensor:
+        """All starts of `epoch` (per_epoch,), in its order."""
+        if self.known[0] != epoch:
+            generator = np.random.default_rng(np.random.SeedSequence([self.seed, 1, epoch]))
+            slack = self.num_starts - 1 - (self.per_epoch - 1) * self.block_size
+            first = int(generator.integers(0, min(slack, self.block_size - 1) + 1))
+            order = torch.from_numpy(generator.permutation(self.per_epoch))
+            self.known = (epoch, first + order * self.block_size)
+        return self.known[1]
+
+
+def windows_of(
+    order: Literal["random", "epochs"], split: EncodedSplit, *, block_size: int, batch_size: int, seed: int
+) -> RandomWindows:
+    """The windows for `train.order`. Raises DataError when the split is too short for one."""
+    kind = EpochWindows if order == "epochs" else RandomWindows
+    return kind(split, block_size=block_size, batch_size=batch_size, seed=seed)

@@ -34,7 +34,7 @@ IDENTITY_KEYS = (
 )
 REQUIRED_KEYS = (*IDENTITY_KEYS, "model", "spent", "best", "finished", "environment")
 # How a run is carried out, not what it is: these may change between a checkpoint and its continuation.
-FREE_SETTINGS = frozenset({"num_threads", "device", "checkpoint_every_seconds"})
+FREE_SETTINGS = frozenset({"num_threads", "device", "checkpoint_every_seconds", "dtype", "compile"})
 
 
 def restart_command(contestant: str) -> str:

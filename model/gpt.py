@@ -1,4 +1,4 @@
-"""The mini-GPT: ids -> logits. GPT-2's shape; it knows torch and its own configuration, nothing else.
+"""The mini-GPT: ids -> logits. GPT-2's shape, or a modern one; it knows torch and its own configuration, nothing else.
 
 Shapes in the comments: B batch, T time (tokens), C channels (embedding_dim), H heads, D head size (C / H),
 V vocabulary.
@@ -6,11 +6,23 @@ V vocabulary.
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
+import numpy as np
 import torch
 from torch import nn
 
 from data.config import require
+from model.fused import (
+    NORM_EPSILON,
+    causal_attention,
+    dropout,
+    gelu,
+    relu_squared,
+    rms_norm,
+    rotate,
+    tied_loss,
+)
 
 FLOPS_FORMULA = (
     "training FLOPs per token = 6 * N + 12 * L * C * T (PaLM, appendix B, after Kaplan et al. 2020): "
@@ -19,6 +31,7 @@ FLOPS_FORMULA = (
     "the attention term without a discount for the causal mask"
 )
 INIT_STD = 0.02
+SWITCHES = ("rope", "rms_norm", "qk_norm", "relu_squared", "zero_init")
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,18 @@ class MiniGPTConfig:
     """Width of the MLP's hidden layer, as a multiple of embedding_dim."""
     dropout: float = 0.1
     """Probability of dropping an activation while training, in [0, 1)."""
+    preset: Literal["gpt2", "modern"] = "gpt2"
+    """What the switches below are where they are null: all off (GPT-2) or all on."""
+    rope: bool | None = None
+    """Rotary positions (Su et al. 2021) instead of a learned table."""
+    rms_norm: bool | None = None
+    """Norms that only divide by the root mean square, without weights (Zhang and Sennrich 2019)."""
+    qk_norm: bool | None = None
+    """Queries and keys are normalised before their product (Henry et al. 2020)."""
+    relu_squared: bool | None = None
+    """The MLP's activation is ReLU squared (So et al. 2021) instead of GELU."""
+    zero_init: bool | None = None
+    """What is added to the residual stream starts at exactly zero."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -55,6 +80,24 @@ class MiniGPTConfig:
             self.embedding_dim % self.num_heads == 0,
             f"embedding_dim {self.embedding_dim} is not divisible by num_heads {self.num_heads}",
         )
+        for name in SWITCHES:
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, self.preset == "modern")
+        head_size = self.embedding_dim // self.num_heads
+        require(not self.rope or head_size % 2 == 0, f"rope needs an even head size, found {head_size}")
+
+
+class RMSNorm(nn.Module):
+    """x / sqrt(mean(x^2) + epsilon), without weights."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(..., C) -> (..., C)."""
+        return rms_norm(x)
+
+
+def make_norm(config: MiniGPTConfig) -> nn.Module:
+    """The norm of the preset, over C."""
+    return RMSNorm() if config.rms_norm else nn.LayerNorm(config.embedding_dim, eps=NORM_EPSILON)
 
 
 class CausalSelfAttention(nn.Module):
@@ -62,37 +105,40 @@ class CausalSelfAttention(nn.Module):
 
     def __init__(self, config: MiniGPTConfig) -> None:
         super().__init__()
-        self.num_heads = config.num_heads
+        self.config = config
         self.qkv = nn.Linear(config.embedding_dim, 3 * config.embedding_dim)
         self.projection = nn.Linear(config.embedding_dim, config.embedding_dim)
-        self.dropout = config.dropout
-        self.residual_dropout = nn.Dropout(config.dropout)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, seed: int | None) -> torch.Tensor:
         """(B, T, C) -> (B, T, C)."""
         B, T, C = x.shape
-        heads = (B, T, self.num_heads, C // self.num_heads)
-        queries, keys, values = (part.view(heads).transpose(1, 2) for part in self.qkv(x).split(C, dim=2))
-        mixed = nn.functional.scaled_dot_product_attention(  # (B, H, T, D)
-            queries, keys, values, is_causal=True, dropout_p=self.dropout if self.training else 0.0
-        )
-        out: torch.Tensor = self.residual_dropout(self.projection(mixed.transpose(1, 2).reshape(B, T, C)))
+        H = self.config.num_heads
+        packed = self.qkv(x).view(B, T, 3, H, C // H).permute(2, 0, 3, 1, 4).contiguous()  # (3, B, H, T, D)
+        if self.config.rope or self.config.qk_norm:
+            queries_keys, values = packed.split((2, 1))
+            if self.config.qk_norm:
+                queries_keys = rms_norm(queries_keys)
+            if self.config.rope:
+                queries_keys = rotate(queries_keys)
+            packed = torch.cat((queries_keys, values))
+        mixed = causal_attention(packed, self.config.dropout, seed)  # (B, H, T, D)
+        out: torch.Tensor = self.projection(mixed.transpose(1, 2).reshape(B, T, C))
         return out
 
 
 class MLP(nn.Module):
-    """Position-wise: widen, GELU, narrow."""
+    """Position-wise: widen, bend, narrow."""
 
     def __init__(self, config: MiniGPTConfig) -> None:
         super().__init__()
         hidden = config.expansion_factor * config.embedding_dim
+        self.activation = relu_squared if config.relu_squared else gelu
         self.widen = nn.Linear(config.embedding_dim, hidden)
         self.projection = nn.Linear(hidden, config.embedding_dim)
-        self.residual_dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(B, T, C) -> (B, T, C)."""
-        out: torch.Tensor = self.residual_dropout(self.projection(nn.functional.gelu(self.widen(x))))
+        out: torch.Tensor = self.projection(self.activation(self.widen(x)))
         return out
 
 
@@ -101,35 +147,36 @@ class Block(nn.Module):
 
     def __init__(self, config: MiniGPTConfig) -> None:
         super().__init__()
-        self.attention_norm = nn.LayerNorm(config.embedding_dim)
+        self.dropout = config.dropout
+        self.attention_norm = make_norm(config)
         self.attention = CausalSelfAttention(config)
-        self.mlp_norm = nn.LayerNorm(config.embedding_dim)
+        self.mlp_norm = make_norm(config)
         self.mlp = MLP(config)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(B, T, C) -> (B, T, C)."""
-        x = x + self.attention(self.attention_norm(x))
-        out: torch.Tensor = x + self.mlp(self.mlp_norm(x))
+    def forward(self, x: torch.Tensor, seeds: list[int | None]) -> torch.Tensor:
+        """(B, T, C) -> (B, T, C); three seeds of dropout."""
+        x = x + dropout(self.attention(self.attention_norm(x), seeds[0]), self.dropout, seeds[1])
+        out: torch.Tensor = x + dropout(self.mlp(self.mlp_norm(x)), self.dropout, seeds[2])
         return out
 
 
 class MiniGPT(nn.Module):
-    """A small GPT-2: learned positions, pre-norm blocks, and an output head tied to the token table."""
+    """A small GPT: pre-norm blocks, and an output head tied to the token table."""
 
     def __init__(self, config: MiniGPTConfig) -> None:
         super().__init__()
         self.config = config
         self.token_embedding = nn.Embedding(config.vocab_size, config.embedding_dim)
-        self.position_embedding = nn.Embedding(config.block_size, config.embedding_dim)
-        self.dropout = nn.Dropout(config.dropout)
+        self.position_embedding = None if config.rope else nn.Embedding(config.block_size, config.embedding_dim)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
-        self.final_norm = nn.LayerNorm(config.embedding_dim)
+        self.final_norm = make_norm(config)
         self._initialize()
 
     def _initialize(self) -> None:
         """GPT-2's: normal(0, 0.02), zero biases; what is added to the residual stream starts smaller.
 
-        Each layer adds twice to the stream; dividing by sqrt(2 L) keeps its variance independent of depth.
+        Each layer adds twice to the stream; dividing by sqrt(2 L) keeps its variance independent of depth. With
+        `zero_init` it starts at zero: every layer begins as the identity.
         """
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear):
@@ -137,6 +184,8 @@ class MiniGPT(nn.Module):
                 scale = 1.0 / math.sqrt(2 * self.config.num_layers) if is_residual else 1.0
                 nn.init.normal_(module.weight, mean=0.0, std=INIT_STD * scale)
                 nn.init.zeros_(module.bias)
+                if is_residual and self.config.zero_init:
+                    nn.init.zeros_(module.weight)
             elif isinstance(module, nn.Embedding):
                 nn.init.normal_(module.weight, mean=0.0, std=INIT_STD)
 
@@ -144,17 +193,38 @@ class MiniGPT(nn.Module):
         """Logits (B, T, V) of the token after each position of `ids` (B, T), T at most block_size."""
         return self.logits(self.hidden(ids))
 
-    def hidden(self, ids: torch.Tensor) -> torch.Tensor:
-        """The last layer's normalised output (B, T, C) for `ids` (B, T)."""
+    def loss(self, ids: torch.Tensor, targets: torch.Tensor, dropout_seed: int | None = None) -> torch.Tensor:
+        """Mean nats per token of `targets` (B, T) after `ids` (B, T)."""
+        hidden = self.hidden(ids, dropout_seed)
+        return tied_loss(hidden.flatten(0, 1), self.token_embedding.weight, targets.flatten())
+
+    def hidden(self, ids: torch.Tensor, dropout_seed: int | None = None) -> torch.Tensor:
+        """The last layer's normalised output (B, T, C) for `ids` (B, T).
+
+        While training, dropout is decided by `dropout_seed`; without one, by a number from torch's generator.
+        """
         T = ids.shape[1]
         if self.config.block_size < T:
             raise ValueError(f"{T} tokens do not fit into the block of {self.config.block_size}")
-        x = self.token_embedding(ids) + self.position_embedding.weight[:T]  # (B, T, C)
-        x = self.dropout(x)
-        for block in self.blocks:
-            x = block(x)
+        seeds = self._seeds(dropout_seed)
+        x = self.token_embedding(ids)  # (B, T, C)
+        if self.position_embedding is not None:
+            x = x + self.position_embedding.weight[:T]
+        x = dropout(x, self.config.dropout, seeds[0])
+        for number, block in enumerate(self.blocks):
+            x = block(x, seeds[1 + 3 * number :][:3])
         out: torch.Tensor = self.final_norm(x)
         return out
+
+    def _seeds(self, dropout_seed: int | None) -> list[int | None]:
+        """One 32-bit seed for each place that drops; None where nothing is dropped."""
+        num_places = 1 + 3 * self.config.num_layers
+        if not self.training or self.config.dropout == 0.0:
+            return [None] * num_places
+        if dropout_seed is None:
+            dropout_seed = int(torch.randint(1 << 31, ()))
+        drawn = np.random.SeedSequence(dropout_seed).generate_state(num_places)
+        return [int(seed) for seed in drawn]
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """(..., C) -> (..., V), by the tied token table. Evaluation calls it on the needed positions only."""
@@ -165,8 +235,8 @@ class MiniGPT(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
     def num_embedding_parameters(self) -> int:
-        """Weights of the token and the position table."""
-        return self.token_embedding.weight.numel() + self.position_embedding.weight.numel()
+        """Weights of the token and, if there is one, the position table."""
+        return sum(module.weight.numel() for module in self.modules() if isinstance(module, nn.Embedding))
 
     def num_matrix_parameters(self) -> int:
         """N of FLOPS_FORMULA: weights of all linear layers, and of the tied head once."""

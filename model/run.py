@@ -20,12 +20,22 @@ from tqdm import tqdm
 from data.errors import ConfigError
 from data.files import atomic_write, write_json
 from model import checkpoint
-from model.batches import RandomWindows
+from model.batches import windows_of
 from model.evaluate import context_of, quick_bits_per_char, val_prefix
 from model.gpt import MiniGPT, MiniGPTConfig
 from model.interrupt import stop_on_signals
 from model.metrics import MetricsLog
-from model.schedule import Spent, TrainConfig, choose_device, is_evaluation_due, learning_rate_factor
+from model.optimizer import Optimizers
+from model.parallel import ParallelGradient
+from model.schedule import (
+    Spent,
+    TrainConfig,
+    choose_compile,
+    choose_device,
+    choose_dtype,
+    is_evaluation_due,
+    learning_rate_factor,
+)
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
@@ -50,17 +60,6 @@ class TrainingInterrupted(Exception):  # noqa: N818 - an event that the user cau
     """Ctrl-C or SIGTERM came; the step was finished and last.pt saved. Ends the program with exit code 130."""
 
 
-def make_optimizer(model: MiniGPT, config: TrainConfig) -> torch.optim.AdamW:
-    """AdamW that decays whatever has two dimensions, and nothing else."""
-    matrices = [parameter for parameter in model.parameters() if parameter.ndim >= 2]
-    vectors = [parameter for parameter in model.parameters() if parameter.ndim < 2]
-    groups = [
-        {"params": matrices, "weight_decay": config.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=(config.beta1, config.beta2), fused=True)
-
-
 class Run:
     """The state of one run, and its loop."""
 
@@ -75,7 +74,8 @@ class Run:
     ) -> None:
         self.tokenizer, self.config, self.folder, self.identity = tokenizer, config, folder, identity
         self.device = choose_device(config.device)
-        self.windows = RandomWindows(
+        self.windows = windows_of(
+            config.order,
             splits["train"],
             block_size=model_config.block_size,
             batch_size=config.batch_size,
@@ -87,7 +87,10 @@ class Run:
         torch.manual_seed(config.seed)
         # Weights are drawn on the CPU, so that they are the same for every device.
         self.model = MiniGPT(model_config).to(self.device).train()
-        self.optimizer = make_optimizer(self.model, config)
+        self.optimizer = Optimizers(self.model, config)
+        self.average = {name: weight.clone() for name, weight in self.model.state_dict().items()}
+        self.dtype = choose_dtype(config.dtype, self.device)
+        self.is_compiled = choose_compile(config.compile, self.device)
         self.spent = Spent()
         self.best: dict[str, Any] | None = None
         self.num_lines = 0
@@ -107,6 +110,7 @@ class Run:
         # The copy in the folder stays the run's own: a tokenizer file that tells another history is the same tokenizer.
         self.identity["tokenizer_sha256"] = state["tokenizer_sha256"]
         self.model.load_state_dict(state["model"])
+        self.average = state["average"] or self.average
         self.optimizer.load_state_dict(state["optimizer"])
         self.spent = Spent(**state["spent"])
         self.best = state["best"]
@@ -128,9 +132,14 @@ class Run:
             disable=not progress,
         )
         saved_at = time.perf_counter()
-        with bar, stop_on_signals() as wish:
+        shares = ParallelGradient(
+            self.model, num_threads=torch.get_num_threads(), dtype=self.dtype, is_compiled=self.is_compiled
+        )
+        if progress:
+            bar.write(f"{self.identity['contestant']}: {self._how()}", file=sys.stderr)
+        with bar, shares, stop_on_signals() as wish:
             while (before := self.spent.progress(budget)) < 1.0:
-                loss = self._step(before)
+                loss = self._step(before, shares)
                 after = self.spent.progress(budget)
                 improved = self._log(loss, before, is_evaluation_due(before, after, self.config.val_every_fraction))
                 bar.set_postfix_str(self._postfix(loss), refresh=False)
@@ -144,7 +153,7 @@ class Run:
                     self._stop(wish.signal_name)
         return self._result(first_step)
 
-    def _step(self, progress: float) -> float:
+    def _step(self, progress: float, shares: ParallelGradient) -> float:
         """One optimizer step at `progress`; returns the loss of its batch in nats per token.
 
         Raises ConfigError for a loss or gradient that is not finite, before it can reach the weights.
@@ -152,22 +161,23 @@ class Run:
         started = time.perf_counter()
         config = self.config
         factor = learning_rate_factor(
-            progress, warmup_fraction=config.warmup_fraction, minimum=config.min_learning_rate_ratio
+            progress,
+            warmup_fraction=config.warmup_fraction,
+            minimum=config.min_learning_rate_ratio,
+            warmdown_fraction=config.warmdown_fraction if config.schedule == "linear" else None,
         )
         self.learning_rate = config.learning_rate * factor
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate
         inputs, targets = self.windows.batch(self.spent.steps)
         num_chars = int(self.token_num_chars[targets].sum())
-        logits = self.model(inputs.to(self.device))  # (B, T, V)
-        loss = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten().to(self.device))
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss_nats = shares.backward(inputs, targets)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.gradient_clip)
-        loss_nats = loss.item()
         self._require_finite(loss_nats, "loss")
         self._require_finite(norm.item(), "gradient")
-        self.optimizer.step()
+        self.optimizer.step(self.learning_rate)
+        if config.ema_decay > 0.0:
+            with torch.no_grad():
+                weights = list(self.model.state_dict().values())
+                torch._foreach_lerp_(list(self.average.values()), weights, 1.0 - config.ema_decay)
         spent = self.spent
         self.spent = Spent(
             characters=spent.characters + num_chars,
@@ -213,15 +223,28 @@ class Run:
     def _evaluate(self) -> bool:
         """Take the val figure; save best.pt and return True if it is the lowest so far."""
         started = time.perf_counter()
+        trained = {name: weight.clone() for name, weight in self.model.state_dict().items()}
+        self.model.load_state_dict(self._scored_weights())
         self.val_bits_per_char = quick_bits_per_char(self.model, self.val, self.context_ids)
+        self.model.load_state_dict(trained)
         self._require_finite(self.val_bits_per_char, "val figure")
         elapsed = self.spent.evaluation_seconds + time.perf_counter() - started
         self.spent = dataclasses.replace(self.spent, evaluation_seconds=elapsed)
         if self.best is not None and self.val_bits_per_char >= self.best["val_bits_per_char"]:
             return False
         self.best = {"step": self.spent.steps, "val_bits_per_char": self.val_bits_per_char}
-        checkpoint.save(self.folder / checkpoint.BEST, self._state())
+        checkpoint.save(self.folder / checkpoint.BEST, {**self._state(), "model": self._scored_weights()})
         return True
+
+    def _scored_weights(self) -> dict[str, torch.Tensor]:
+        """The weights that val figures and best.pt are of."""
+        return self.average if self.config.ema_decay > 0.0 else self.model.state_dict()
+
+    def _how(self) -> str:
+        """How the steps are computed, in words."""
+        dtype = str(self.dtype).removeprefix("torch.")
+        compiled = "with" if self.is_compiled else "without"
+        return f"{self.device.type}, {torch.get_num_threads()} threads, {dtype} products, {compiled} torch.compile"
 
     def _state(self) -> dict[str, Any]:
         """Everything a checkpoint holds but what only resuming needs."""
@@ -235,13 +258,15 @@ class Run:
                 "device": self.device.type,
                 "num_threads": torch.get_num_threads(),
                 "torch": str(torch.__version__),
-                "dtype": str(self.model.token_embedding.weight.dtype).removeprefix("torch."),
+                "dtype": str(self.dtype).removeprefix("torch."),
+                "compile": self.is_compiled,
             },
         }
 
     def _save(self) -> None:
         resuming = {
             "optimizer": self.optimizer.state_dict(),
+            "average": self.average if self.config.ema_decay > 0.0 else None,
             "metrics_lines": self.metrics.num_lines,
             "rng_cpu": torch.get_rng_state(),
             "rng_cuda": torch.cuda.get_rng_state() if self.device.type == "cuda" else None,

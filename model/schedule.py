@@ -1,6 +1,7 @@
 """What a run is told: its budget and settings, and the learning rate as a pure function of its progress."""
 
 import math
+import shutil
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -61,7 +62,17 @@ class TrainConfig:
     batch_size: int = 32
     """Windows in one step."""
     learning_rate: float = 1e-3
-    """Peak learning rate of AdamW."""
+    """Peak learning rate, of AdamW and of Muon."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """`muon` moves the matrices of the blocks by Muon, the tables and vectors by AdamW."""
+    schedule: Literal["cosine", "linear"] = "cosine"
+    """After the warm-up: cosine decay, or a constant rate and a linear way down over warmdown_fraction."""
+    warmdown_fraction: float = 0.4
+    """Share of the budget over which `linear` comes down, in (0, 1]."""
+    order: Literal["random", "epochs"] = "random"
+    """Windows anywhere, or every stretch of the text once an epoch, shuffled anew for each."""
+    ema_decay: float = 0.0
+    """Above 0, val figures and best.pt are of the moving average of the weights, which keeps this much a step."""
     min_learning_rate_ratio: float = 0.1
     """Learning rate at the start of the warm-up and at the end, as a share of the peak."""
     warmup_fraction: float = 0.05
@@ -88,6 +99,10 @@ class TrainConfig:
     """Threads of torch; null leaves torch's choice."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """`auto` takes a GPU if there is one."""
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Of the matrix products; `auto` takes bfloat16 where the hardware has instructions for it."""
+    compile: Literal["auto", "on", "off"] = "auto"
+    """torch.compile; `auto` takes it on a GPU where a C compiler is found, never on a CPU, which has its own kernels."""
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "val_characters", "log_every_steps"):
@@ -95,25 +110,36 @@ class TrainConfig:
         for name in ("learning_rate", "gradient_clip"):
             value = getattr(self, name)
             require(0.0 < value < math.inf, f"{name} must be positive and finite, found {value}")
-        for name in ("warmup_fraction", "beta1", "beta2"):
+        for name in ("warmup_fraction", "beta1", "beta2", "ema_decay"):
             require(0.0 <= getattr(self, name) < 1.0, f"{name} must be in [0, 1), found {getattr(self, name)}")
         ratio, every = self.min_learning_rate_ratio, self.val_every_fraction
         require(0.0 <= ratio <= 1.0, f"min_learning_rate_ratio must be in [0, 1], found {ratio}")
         require(0.0 < every <= 1.0, f"val_every_fraction must be in (0, 1], found {every}")
+        down = self.warmdown_fraction
+        require(0.0 < down <= 1.0, f"warmdown_fraction must be in (0, 1], found {down}")
         require(self.weight_decay >= 0.0, f"weight_decay must not be negative, found {self.weight_decay}")
         require(self.seed >= 0, f"seed must not be negative, found {self.seed}")
         require(self.checkpoint_every_seconds >= 0.0, "checkpoint_every_seconds must not be negative")
         require(self.num_threads is None or self.num_threads >= 1, "num_threads must be at least 1, or null")
 
 
-def learning_rate_factor(progress: float, *, warmup_fraction: float, minimum: float) -> float:
+# What `preset: modern` of the model block sets in the train block, unless the file says otherwise.
+MODERN_TRAIN = {"optimizer": "muon", "schedule": "linear", "order": "epochs", "ema_decay": 0.98}
+
+
+def learning_rate_factor(
+    progress: float, *, warmup_fraction: float, minimum: float, warmdown_fraction: float | None = None
+) -> float:
     """Share of the peak learning rate at `progress` in [0, 1]: linear warm-up, then cosine decay.
 
-    Both begin and end at `minimum`, so that even a run of one step learns something.
+    With `warmdown_fraction` the rate stays at its peak instead and comes down linearly over that last share. All
+    begin and end at `minimum`, so that even a run of one step learns something.
     """
     progress = min(max(progress, 0.0), 1.0)
     if progress < warmup_fraction:
         height = progress / warmup_fraction
+    elif warmdown_fraction is not None:
+        height = min(1.0, (1.0 - progress) / warmdown_fraction)
     else:
         decayed = (progress - warmup_fraction) / (1.0 - warmup_fraction)
         height = 0.5 * (1.0 + math.cos(math.pi * decayed))
@@ -131,3 +157,29 @@ def choose_device(wanted: str) -> torch.device:
     if wanted == "cuda" and not available:
         raise ConfigError("train.device is 'cuda', but torch finds no GPU; set it to 'auto' or 'cpu'")
     return torch.device("cuda" if available and wanted != "cpu" else "cpu")
+
+
+def choose_dtype(wanted: str, device: torch.device) -> torch.dtype:
+    """The type of matrix products for `auto`, `float32` or `bfloat16` on `device`."""
+    if wanted != "auto":
+        return torch.float32 if wanted == "float32" else torch.bfloat16
+    if device.type == "cuda":
+        has_bfloat16 = torch.cuda.is_bf16_supported()
+    else:
+        capabilities = torch.cpu.get_capabilities()
+        has_bfloat16 = bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+    return torch.bfloat16 if has_bfloat16 else torch.float32
+
+
+def choose_compile(wanted: str, device: torch.device) -> bool:
+    """Whether to use torch.compile for `auto`, `on` or `off` on `device`.
+
+    Raises ConfigError for `on` where it cannot work: on a CPU, whose kernels it cannot see through, or without a
+    C compiler.
+    """
+    has_compiler = any(shutil.which(name) for name in ("cc", "gcc", "clang"))
+    if wanted == "on" and device.type == "cpu":
+        raise ConfigError("train.compile is 'on', but the CPU runs kernels of its own; set it to 'auto' or 'off'")
+    if wanted == "on" and not has_compiler:
+        raise ConfigError("train.compile is 'on', but there is no C compiler; install one or set it to 'auto'")
+    return device.type == "cuda" and wanted != "off" and has_compiler

@@ -106,7 +106,7 @@ def encoded_splits(
     return load_encoded(folder / "encoded", tokenizer, tokenizer_path=folder / "tokenizer.json", make="make encode")
 
 
-def tiny_model(vocab_size: int, **changes: float) -> MiniGPTConfig:
+def tiny_model(vocab_size: int, **changes: float | str) -> MiniGPTConfig:
     """A model that takes a millisecond a step."""
     settings = {"block_size": 8, "embedding_dim": 16, "num_heads": 2, "num_layers": 2, "dropout": 0.1} | changes
     return MiniGPTConfig(vocab_size=vocab_size, **settings)  # type: ignore[arg-type]

@@ -1,10 +1,12 @@
 """model/batches.py: windows inside the data, a pure function of (seed, step)."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from data.errors import DataError
-from model.batches import RandomWindows
+from model.batches import EpochWindows, RandomWindows, windows_of
 from model_helpers import CharTable, encoded_splits
 
 B = 8  # block size
@@ -69,3 +71,60 @@ def test_drawing_leaves_torchs_generator_alone(tmp_path):
     before = torch.get_rng_state()
     drawn.batch(0)
     assert torch.equal(before, torch.get_rng_state())
+
+
+# Epochs
+
+
+def epochs(tmp_path, num_tokens, batch_size, seed=1):
+    split = windows(tmp_path, num_tokens)
+    return EpochWindows(
+        encoded_split(split, num_tokens), block_size=B, batch_size=batch_size, seed=seed
+    )
+
+
+def encoded_split(drawn, num_tokens):
+    """What EpochWindows reads of a split: its ids."""
+    return SimpleNamespace(ids=drawn.ids[:num_tokens], name="train", path="train_ids.pt")
+
+
+@pytest.mark.parametrize("num_tokens", [B + 1, 2 * B, 2 * B + 1, 3 * B + 5, 30])
+def test_each_epoch_takes_every_window_once_side_by_side(tmp_path, num_tokens):
+    drawn = epochs(tmp_path, num_tokens, batch_size=1)
+    for epoch in range(20):
+        starts = torch.cat([drawn.starts(epoch * drawn.per_epoch + k) for k in range(drawn.per_epoch)]).sort().values
+        assert (starts.diff() == B).all()
+        assert starts[0] >= 0 and starts[-1] + B + 1 <= num_tokens
+        assert starts[0] < B  # less than a block rests at the beginning
+
+
+def test_epochs_differ_in_order_and_in_where_they_begin(tmp_path):
+    drawn = epochs(tmp_path, 30, batch_size=1)
+    rounds = [tuple(int(drawn.starts(e * drawn.per_epoch + k)) for k in range(drawn.per_epoch)) for e in range(12)]
+    assert len(set(rounds)) > 6
+    assert len({min(starts) for starts in rounds}) > 3
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 4, 7])  # 3 windows an epoch: inside, across, and over several ends
+def test_batches_go_on_over_the_end_of_an_epoch(tmp_path, batch_size):
+    single, drawn = epochs(tmp_path, 30, batch_size=1), epochs(tmp_path, 30, batch_size=batch_size)
+    for step in range(6):
+        wanted = [int(single.starts(step * batch_size + k)) for k in range(batch_size)]
+        assert drawn.starts(step).tolist() == wanted
+
+
+def test_a_step_of_an_epoch_does_not_depend_on_what_was_drawn_before(tmp_path):
+    first, second = epochs(tmp_path, 30, batch_size=2), epochs(tmp_path, 30, batch_size=2)
+    for step in range(5):
+        first.batch(step)
+    inputs, targets = second.batch(7)
+    assert torch.equal(first.batch(7)[0], inputs) and torch.equal(inputs[:, 1:], targets[:, :-1])
+    assert not torch.equal(epochs(tmp_path, 30, batch_size=20, seed=2).starts(0), epochs(tmp_path, 30, 20).starts(0))
+
+
+def test_the_order_is_chosen_by_name(tmp_path):
+    split = encoded_split(windows(tmp_path, 30), 30)
+    kinds = {order: type(windows_of(order, split, block_size=B, batch_size=1, seed=1)) for order in ("random", "epochs")}
+    assert kinds == {"random": RandomWindows, "epochs": EpochWindows}
+    with pytest.raises(DataError, match="8 tokens"):
+        windows_of("epochs", encoded_split(windows(tmp_path, 30), 8), block_size=B, batch_size=1, seed=1)

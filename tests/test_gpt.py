@@ -7,8 +7,52 @@ import torch
 from torch import nn
 
 from data.errors import ConfigError
-from model.gpt import MiniGPT, MiniGPTConfig
+from model.gpt import SWITCHES, MiniGPT, MiniGPTConfig
 from model_helpers import tiny_model
+
+
+# 20 losses of `walk`. gpt2's were the same before attention and loss were written by hand (within 1e-6).
+GOLDEN = {
+    "gpt2": [
+        3.933768, 3.809837, 3.663100, 3.566863, 3.461362, 3.389890, 3.400158, 3.298374, 3.202121, 3.117743,
+        3.063341, 2.979059, 2.936764, 2.846974, 2.773373, 2.731908, 2.726713, 2.623286, 2.534609, 2.480411,
+    ],
+    "modern": [
+        3.938902, 3.797324, 3.644194, 3.516114, 3.417108, 3.331009, 3.232504, 3.154001, 3.103019, 3.054011,
+        2.972055, 2.912462, 2.859918, 2.784342, 2.725906, 2.655764, 2.568316, 2.523404, 2.482333, 2.418491,
+    ],
+}  # fmt: skip
+
+
+def awake(model):
+    """`model` with projections that are not zero, so that its layers do something before any training."""
+    for name, parameter in model.named_parameters():
+        if name.endswith("projection.weight"):
+            nn.init.normal_(parameter, std=0.5)
+    return model
+
+
+def walk(preset):
+    """Losses of 20 steps of AdamW on sequences that count by threes."""
+    torch.manual_seed(1)
+    sizes = {"block_size": 16, "embedding_dim": 32, "num_heads": 2, "num_layers": 2, "dropout": 0.0}
+    model = MiniGPT(MiniGPTConfig(vocab_size=50, preset=preset, **sizes))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.99))
+    generator = torch.Generator().manual_seed(2)
+    losses = []
+    for _ in range(20):
+        ids = (torch.randint(50, (8, 1), generator=generator) + 3 * torch.arange(17)) % 50
+        loss = model.loss(ids[:, :-1], ids[:, 1:])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("preset", ["gpt2", "modern"])
+def test_golden_losses(preset):
+    assert walk(preset) == pytest.approx(GOLDEN[preset], abs=2e-4)
 
 
 def test_forward_gives_one_distribution_for_each_position():
@@ -16,9 +60,11 @@ def test_forward_gives_one_distribution_for_each_position():
     assert model(torch.zeros(3, 5, dtype=torch.long)).shape == (3, 5, 11)
 
 
-def test_a_position_does_not_see_what_comes_after_it():
+@pytest.mark.parametrize("preset", ["gpt2", "modern"])
+@pytest.mark.parametrize("is_training", [False, True])
+def test_a_position_does_not_see_what_comes_after_it(preset, is_training):
     torch.manual_seed(0)
-    model = MiniGPT(tiny_model(11)).eval()
+    model = awake(MiniGPT(tiny_model(11, preset=preset, dropout=0.0))).train(is_training)
     ids = torch.randint(11, (2, 8))
     changed = ids.clone()
     changed[:, 5:] = (changed[:, 5:] + 1) % 11
@@ -27,9 +73,10 @@ def test_a_position_does_not_see_what_comes_after_it():
     assert not torch.allclose(before[:, 5:], after[:, 5:])
 
 
-def test_a_position_sees_all_that_came_before_it():
+@pytest.mark.parametrize("preset", ["gpt2", "modern"])
+def test_a_position_sees_all_that_came_before_it(preset):
     torch.manual_seed(0)
-    model = MiniGPT(tiny_model(11)).eval()
+    model = awake(MiniGPT(tiny_model(11, preset=preset))).eval()
     ids = torch.randint(11, (1, 8))
     changed = ids.clone()
     changed[0, 0] = (changed[0, 0] + 1) % 11
@@ -70,6 +117,46 @@ def test_initial_weights_are_gpt2s():
             assert not module.bias.any()
         elif isinstance(module, nn.Embedding):
             assert module.weight.std().item() == pytest.approx(0.02, rel=0.05)
+
+
+def test_the_modern_preset_sets_all_switches_and_each_can_be_set_apart():
+    modern = MiniGPTConfig(vocab_size=5, preset="modern", rope=False)
+    assert [getattr(modern, name) for name in SWITCHES] == [False, True, True, True, True]
+    plain = MiniGPTConfig(vocab_size=5, qk_norm=True)
+    assert [getattr(plain, name) for name in SWITCHES] == [False, False, True, False, False]
+    with pytest.raises(ConfigError, match="rope needs an even head size, found 3"):
+        MiniGPTConfig(vocab_size=5, embedding_dim=6, num_heads=2, rope=True)
+
+
+def test_the_modern_presets_parameters_and_flops():
+    V, T, C, layers = 11, 8, 16, 2
+    model = MiniGPT(tiny_model(V, preset="modern"))
+    matrices = layers * 12 * C * C
+    assert model.num_parameters() == V * C + matrices + layers * (3 * C + C + 4 * C + C)  # no norms, no positions
+    assert model.num_embedding_parameters() == V * C
+    assert model.flops_per_token() == 6 * (matrices + V * C) + 12 * layers * C * T
+
+
+def test_the_modern_preset_begins_as_the_identity():
+    torch.manual_seed(0)
+    model = MiniGPT(tiny_model(11, preset="modern")).eval()
+    ids = torch.randint(11, (2, 8))
+    torch.testing.assert_close(model.hidden(ids), nn.functional.rms_norm(model.token_embedding(ids), (16,), eps=1e-5))
+
+
+def test_the_loss_is_the_cross_entropy_of_the_logits():
+    torch.manual_seed(0)
+    model = MiniGPT(tiny_model(11)).eval()
+    ids, targets = torch.randint(11, (2, 8)), torch.randint(11, (2, 8))
+    wanted = nn.functional.cross_entropy(model(ids).flatten(0, 1), targets.flatten())
+    torch.testing.assert_close(model.loss(ids, targets), wanted)
+
+
+def test_a_dropout_seed_decides_all_masks():
+    model = MiniGPT(tiny_model(11, dropout=0.5))
+    ids = torch.zeros(1, 8, dtype=torch.long)
+    assert torch.equal(model.hidden(ids, 7), model.hidden(ids, 7))
+    assert not torch.equal(model.hidden(ids, 7), model.hidden(ids, 8))
 
 
 def test_an_untrained_model_is_near_uniform():

@@ -15,7 +15,7 @@ from model import checkpoint
 from model.interrupt import stop_on_signals
 from model.metrics import MetricsLog, read_metrics
 from model.run import Run
-from model.schedule import is_evaluation_due, learning_rate_factor
+from model.schedule import choose_compile, choose_dtype, is_evaluation_due, learning_rate_factor
 from model.train import Budget, Spent, TrainConfig, TrainingInterrupted, train
 from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, json_lines, tiny_model, tiny_train
 
@@ -48,8 +48,8 @@ def at_step(monkeypatch, step, action):
     """Call `action` right after optimizer step `step`."""
     original = Run._step
 
-    def spied(self, progress):
-        loss = original(self, progress)
+    def spied(self, progress, shares):
+        loss = original(self, progress, shares)
         if self.spent.steps == step:
             action()
         return loss
@@ -106,6 +106,109 @@ def test_a_resumed_run_equals_an_uninterrupted_one(house, uninterrupted, tmp_pat
     result = run(house, tmp_path)
     assert result.num_steps_now == 12 - step
     assert_same_run(tmp_path, uninterrupted)
+
+
+MODERN = {"optimizer": "muon", "schedule": "linear", "order": "epochs", "ema_decay": 0.9}
+
+
+@pytest.fixture(scope="module")
+def modern_run(house, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("modern")
+    run(house, folder, **modern_settings())
+    return folder
+
+
+def modern_settings(**changes):
+    # 128 windows a step are more than an epoch: every step is in the middle of one and over the end of another.
+    return {
+        "model_config": tiny_model(TOKENS.vocab_size, preset="modern", dropout=0.2),
+        "config": tiny_train(**{"batch_size": 128, **MODERN, **changes}),
+    }
+
+
+@pytest.mark.parametrize("step", [1, 4, 6, 11])
+def test_a_resumed_modern_run_equals_an_uninterrupted_one(house, modern_run, tmp_path, monkeypatch, step):
+    with monkeypatch.context() as patch:
+        at_step(patch, step, lambda: signal.raise_signal(signal.SIGTERM))
+        with pytest.raises(TrainingInterrupted):
+            run(house, tmp_path, **modern_settings())
+    torch.rand(5)
+    run(house, tmp_path, **modern_settings())
+    assert_same_run(tmp_path, modern_run)
+
+
+@pytest.mark.parametrize("num_threads", [2, 3])
+def test_a_run_by_several_threads_is_resumed_bit_for_bit(house, tmp_path, monkeypatch, num_threads):
+    config = tiny_train(num_threads=num_threads)
+    run(house, tmp_path / "whole", config)
+    with monkeypatch.context() as patch:
+        at_step(patch, 5, lambda: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(TrainingInterrupted):
+            run(house, tmp_path / "halves", config)
+    run(house, tmp_path / "halves", config)
+    assert_same_run(tmp_path / "halves", tmp_path / "whole")
+
+
+def test_best_holds_the_average_of_the_weights_by_its_formula(house, tmp_path, monkeypatch):
+    weights = []
+    original = Run._step
+
+    def spied(self, progress, shares):
+        if not weights:
+            weights.append({k: v.clone() for k, v in self.model.state_dict().items()})
+        loss = original(self, progress, shares)
+        weights.append({k: v.clone() for k, v in self.model.state_dict().items()})
+        return loss
+
+    monkeypatch.setattr(Run, "_step", spied)
+    run(house, tmp_path, tiny_train(4, ema_decay=0.8, val_every_fraction=1.0))
+    best, last = checkpoint.load(tmp_path / "best.pt"), checkpoint.load(tmp_path / "last.pt")
+    for name, first in weights[0].items():
+        average = first
+        for step in weights[1:]:
+            average = 0.8 * average + 0.2 * step[name]
+        torch.testing.assert_close(best["model"][name], average)
+        assert torch.equal(last["model"][name], weights[-1][name])  # training goes on from the weights themselves
+
+
+def test_how_a_run_is_computed_is_printed_and_recorded(house, tmp_path, capsys):
+    run(house, tmp_path, tiny_train(1), progress=True)
+    assert "bpe: cpu, 1 threads, float32 products, without torch.compile" in capsys.readouterr().err
+    environment = checkpoint.load(tmp_path / "last.pt")["environment"]
+    assert (environment["dtype"], environment["compile"], environment["num_threads"]) == ("float32", False, 1)
+
+
+def test_bfloat16_can_be_asked_for(house, tmp_path):
+    run(house, tmp_path, tiny_train(2, dtype="bfloat16"))
+    state = checkpoint.load(tmp_path / "last.pt")
+    assert state["environment"]["dtype"] == "bfloat16"
+    assert all(value.dtype == torch.float32 for value in state["model"].values())
+
+
+def test_torch_compile_on_a_cpu_is_refused(house, tmp_path):
+    with pytest.raises(ConfigError, match=r"train.compile is 'on', but the CPU .* set it to 'auto' or 'off'"):
+        run(house, tmp_path, tiny_train(compile="on"))
+    assert not choose_compile("auto", torch.device("cpu"))
+    assert not choose_compile("off", torch.device("cuda"))
+
+
+def test_auto_dtype_follows_the_hardware(monkeypatch):
+    cpu = torch.device("cpu")
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"avx2": True})
+    assert choose_dtype("auto", cpu) == torch.float32
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"avx512_bf16": True})
+    assert choose_dtype("auto", cpu) == torch.bfloat16
+    assert choose_dtype("float32", cpu) == torch.float32 and choose_dtype("bfloat16", cpu) == torch.bfloat16
+
+
+def test_the_linear_schedule_stays_at_its_peak_and_comes_down_at_the_end():
+    def rate(progress):
+        return learning_rate_factor(progress, warmup_fraction=0.1, minimum=0.1, warmdown_fraction=0.4)
+
+    assert rate(0.0) == pytest.approx(0.1)
+    assert rate(0.1) == rate(0.3) == rate(0.6) == pytest.approx(1.0)
+    assert rate(0.8) == pytest.approx(0.1 + 0.9 * 0.5)
+    assert rate(1.0) == rate(1.3) == pytest.approx(0.1)
 
 
 def test_a_run_killed_after_its_last_save_repeats_no_line(house, uninterrupted, tmp_path, monkeypatch):
@@ -320,11 +423,11 @@ def test_a_train_split_without_a_window_or_an_empty_val_leaves_nothing_behind(ho
 def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_good_state(house, tmp_path, monkeypatch, value):
     original = Run._step
 
-    def spoil(self, progress):
+    def spoil(self, progress, shares):
         if self.spent.steps == 7:
             with torch.no_grad():
                 self.model.final_norm.bias.fill_(value)
-        return original(self, progress)
+        return original(self, progress, shares)
 
     monkeypatch.setattr(Run, "_step", spoil)
     with pytest.raises(ConfigError) as caught:
@@ -432,7 +535,7 @@ def test_a_configuration_is_built_from_plain_values():
         {"warmup_fraction": 1.0},
         {"beta2": -0.1}, {"gradient_clip": 0.0}, {"min_learning_rate_ratio": 1.1}, {"val_every_fraction": 0.0},
         {"val_characters": 0}, {"weight_decay": -1.0}, {"seed": -1}, {"num_threads": 0}, {"log_every_steps": 0},
-        {"checkpoint_every_seconds": -1.0},
+        {"checkpoint_every_seconds": -1.0}, {"ema_decay": 1.0}, {"warmdown_fraction": 0.0},
     ],
 )  # fmt: skip
 def test_settings_out_of_range_are_refused_by_name(changes):

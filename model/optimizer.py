@@ -1,0 +1,92 @@
+"""The optimizers: AdamW for everything, or Muon for the hidden matrices and AdamW for the rest."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from model.gpt import MiniGPT
+from model.schedule import TrainConfig
+
+_MOMENTUM = 0.95
+_STEPS = 5
+_QUINTIC = (3.4445, -4.7750, 2.0315)
+
+
+def orthogonalize(matrix: torch.Tensor) -> torch.Tensor:
+    """About U V^T of `matrix` (m, n) = U S V^T: the nearest matrix whose singular values are equal.
+
+    Five Newton-Schulz steps of Jordan et al. 2024 (Muon) leave the singular values between 0.7 and 1.2. torch's own
+    Muon takes them in bfloat16, which a CPU without bfloat16 instructions computes many times slower.
+    """
+    is_tall = matrix.shape[0] > matrix.shape[1]
+    x = matrix.T if is_tall else matrix
+    x = x / (x.norm() + 1e-7)
+    a, b, c = _QUINTIC
+    for _ in range(_STEPS):
+        gram = x @ x.T
+        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.T if is_tall else x
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum whose step is orthogonalised: every direction of a matrix moves equally far (Jordan et al. 2024).
+
+    The step of an (m, n) matrix is 0.2 * sqrt(max(m, n)) long per entry, which makes its root mean square AdamW's, so
+    that both share learning rate and weight decay (Liu et al. 2025, "Muon is scalable", section 2.2).
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], *, lr: float, weight_decay: float) -> None:
+        super().__init__(parameters, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """One step from the gradients that are there."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                state = self.state[parameter]
+                if not state:
+                    state["momentum"] = torch.zeros_like(parameter)
+                momentum = state["momentum"].lerp_(parameter.grad, 1.0 - _MOMENTUM)
+                ahead = parameter.grad.lerp(momentum, _MOMENTUM)  # Nesterov
+                length = 0.2 * max(parameter.shape) ** 0.5
+                parameter.mul_(1.0 - group["lr"] * group["weight_decay"])
+                parameter.add_(orthogonalize(ahead), alpha=-group["lr"] * length)
+
+
+class Optimizers:
+    """All optimizers of a run behind one door."""
+
+    def __init__(self, model: MiniGPT, config: TrainConfig) -> None:
+        """AdamW decays whatever has two dimensions, and nothing else; Muon takes the matrices of the blocks."""
+        matrices = [parameter for parameter in model.parameters() if parameter.ndim >= 2]
+        vectors = [parameter for parameter in model.parameters() if parameter.ndim < 2]
+        self.all: list[torch.optim.Optimizer] = []
+        if config.optimizer == "muon":
+            hidden = [parameter for parameter in model.blocks.parameters() if parameter.ndim >= 2]
+            self.all.append(Muon(hidden, lr=config.learning_rate, weight_decay=config.weight_decay))
+            chosen = set(hidden)
+            matrices = [parameter for parameter in matrices if parameter not in chosen]
+        groups = [
+            {"params": matrices, "weight_decay": config.weight_decay},
+            {"params": vectors, "weight_decay": 0.0},
+        ]
+        groups = [group for group in groups if group["params"]]
+        betas = (config.beta1, config.beta2)
+        self.all.append(torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, fused=True))
+
+    def step(self, learning_rate: float) -> None:
+        """One step of all of them at `learning_rate`."""
+        for optimizer in self.all:
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate
+            optimizer.step()
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        """What `load_state_dict` needs to go on."""
+        return [optimizer.state_dict() for optimizer in self.all]
+
+    def load_state_dict(self, states: list[dict[str, Any]]) -> None:
+        """Take over `state_dict` of the same optimizers."""
+        for optimizer, state in zip(self.all, states, strict=True):
+            optimizer.load_state_dict(state)

@@ -1,0 +1,104 @@
+"""What each part of the modern preset is worth: gpt2, modern, and modern without one part, at equal training seconds.
+
+`--unit steps` holds the steps equal instead: for a machine whose speed others change.
+
+Seeds go round the variants, so that a machine that slows down slows down for all. Finished runs are kept: what is
+interrupted, or limited by --limit, goes on where it stopped.
+"""
+
+import statistics
+from dataclasses import replace
+from typing import Any
+
+from compare.steps import Steps
+from compare.table import as_text
+from data.config import require
+from data.files import read_json, write_json
+from model.gpt import SWITCHES
+from model.schedule import MODERN_TRAIN, Budget, TrainConfig
+from model.train import train
+from scripts import cli
+
+GPT2, MODERN = "gpt2", "modern"
+
+
+def variants() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """Name -> settings of the model block and of the train block."""
+    plain = {name: getattr(TrainConfig, name) for name in MODERN_TRAIN}
+    without = {f"{MODERN} - {name}": ({"preset": MODERN, name: False}, MODERN_TRAIN) for name in SWITCHES}
+    without |= {f"{MODERN} - {name}": ({"preset": MODERN}, MODERN_TRAIN | {name: plain[name]}) for name in MODERN_TRAIN}
+    return {GPT2: ({"preset": GPT2}, plain), MODERN: ({"preset": MODERN}, MODERN_TRAIN), **without}
+
+
+def table(results: dict[str, dict[str, Any]]) -> str:
+    """Mean and standard deviation over the seeds, and the mean difference to modern on the seeds that both have."""
+    cells = [["variant", "seeds", "val bits/char", "sd", "vs modern", "steps"]]
+    for name in variants():
+        own = {key.split("|")[1]: value for key, value in results.items() if key.split("|")[0] == name}
+        if not own:
+            continue
+        bits = [value["bits_per_char"] for value in own.values()]
+        pairs = [
+            value["bits_per_char"] - results[f"{MODERN}|{seed}"]["bits_per_char"]
+            for seed, value in own.items()
+            if f"{MODERN}|{seed}" in results
+        ]
+        spread = f"{statistics.stdev(bits):.4f}" if len(bits) > 1 else "-"
+        steps = round(statistics.mean(value["steps"] for value in own.values()))
+        difference = f"{statistics.mean(pairs):+.4f}" if pairs else "-"
+        cells.append([name, str(len(bits)), f"{statistics.mean(bits):.4f}", spread, difference, f"{steps:,}"])
+    return as_text(cells)
+
+
+def main() -> None:
+    """Verb `ablate`; by default on the corpus of the experiment demo."""
+    parser = cli.parser(__doc__)
+    parser.set_defaults(config="demo")
+    parser.add_argument("--contestant", default="char", help="whose tokenizer, model and training settings to take")
+    parser.add_argument("--unit", choices=("seconds", "steps"), default="seconds", help="what one run may spend")
+    parser.add_argument("--amount", type=int, default=40, help="how many of them")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--limit", type=int, default=10_000, help="runs to train now, at most")
+    arguments = parser.parse_args()
+    require(arguments.amount > 0 and arguments.seeds > 0, "--amount and --seeds must be 1 or more")
+    experiment = cli.experiment_of(arguments)
+    name = experiment.contestant(arguments.contestant).name
+    steps = Steps(experiment, echo=lambda line: None)
+    encoded, tokenizer = steps.encode(name), steps.tokenizer(name)
+    path = experiment.layout.reports / f"ablation_{name}_{arguments.amount}_{arguments.unit}.json"
+    results: dict[str, dict[str, Any]] = read_json(path) if path.exists() else {}
+    limit = arguments.limit
+    for seed in range(1, arguments.seeds + 1):
+        for variant, (model_settings, train_settings) in variants().items():
+            key = f"{variant}|{seed}"
+            if key in results or limit <= 0:
+                continue
+            limit -= 1
+            contestant = experiment.contestant(name)
+            model_config = replace(contestant, model={**contestant.model, **model_settings})
+            budget = Budget(arguments.unit, arguments.amount)
+            result = train(
+                contestant=name,
+                tokenizer=tokenizer,
+                tokenizer_path=experiment.layout.tokenizer(name),
+                splits=encoded,
+                model_config=model_config.model_config(tokenizer.vocab_size),
+                train_config=replace(
+                    contestant.train, budget=budget, seed=seed, val_every_fraction=1.0, **train_settings
+                ),
+                folder=experiment.layout.reports / "ablation" / f"{variant.replace(' - ', '-')}-{seed}",
+                restart=True,
+                progress=False,
+            )
+            results[key] = {
+                "bits_per_char": result.best_val_bits_per_char,
+                "steps": result.spent.steps,
+                "seconds": result.spent.seconds,
+            }
+            write_json(path, results)
+            print(f"{key}: {result.best_val_bits_per_char:.4f} bits/char, {result.spent.steps:,} steps", flush=True)
+    print(f"\n{table(results)}\n\n{arguments.amount} {arguments.unit} of training a run; wrote {path}")
+
+
+if __name__ == "__main__":
+    cli.run(main)

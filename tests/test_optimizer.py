@@ -1,0 +1,85 @@
+"""model/optimizer.py: Muon's step by its formulas, who gets which parameter, and going on from a saved state."""
+
+import copy
+
+import pytest
+import torch
+
+from model.gpt import MiniGPT
+from model.optimizer import Muon, Optimizers, orthogonalize
+from model.schedule import TrainConfig
+from model_helpers import tiny_model
+
+
+@pytest.mark.parametrize("shape", [(12, 12), (12, 40), (40, 12)])
+def test_orthogonalised_singular_values_are_near_one_and_directions_are_kept(shape):
+    torch.manual_seed(0)
+    matrix = torch.randn(shape)
+    u, _, v = torch.linalg.svd(matrix, full_matrices=False)
+    out = orthogonalize(matrix)
+    assert out.shape == shape
+    core = u.T @ out @ v.T  # diagonal: the same singular vectors
+    values = core.diagonal()
+    assert 0.65 < values.min() and values.max() < 1.25
+    torch.testing.assert_close(core, torch.diag(values), atol=1e-3, rtol=0)
+
+
+def test_orthogonalising_does_not_depend_on_the_length():
+    torch.manual_seed(1)
+    matrix = torch.randn(6, 9)
+    torch.testing.assert_close(orthogonalize(1e-4 * matrix), orthogonalize(matrix), rtol=1e-2, atol=1e-3)
+
+
+def test_muons_step_is_the_formula():
+    torch.manual_seed(2)
+    weight = torch.nn.Parameter(torch.randn(4, 6))
+    before, gradients = weight.detach().clone(), [torch.randn(4, 6) for _ in range(2)]
+    muon = Muon([weight], lr=0.1, weight_decay=0.5)
+    wanted, momentum = before, torch.zeros(4, 6)
+    for gradient in gradients:
+        weight.grad = gradient.clone()
+        muon.step()
+        momentum = 0.95 * momentum + 0.05 * gradient
+        ahead = 0.05 * gradient + 0.95 * momentum
+        wanted = wanted * (1 - 0.1 * 0.5) - 0.1 * 0.2 * 6**0.5 * orthogonalize(ahead)
+    torch.testing.assert_close(weight.detach(), wanted)
+
+
+def test_muon_takes_the_matrices_of_the_blocks_and_adamw_everything_else():
+    model = MiniGPT(tiny_model(11))
+    muon, adamw = Optimizers(model, TrainConfig(optimizer="muon")).all
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    own = {names[p] for group in muon.param_groups for p in group["params"]}
+    rest = {names[p] for group in adamw.param_groups for p in group["params"]}
+    assert own == {name for name in names.values() if name.startswith("blocks.") and names and "norm" not in name
+                   and name.endswith("weight")}  # fmt: skip
+    assert own | rest == set(names.values()) and not own & rest
+
+
+def test_adamw_alone_decays_what_has_two_dimensions():
+    model = MiniGPT(tiny_model(11))
+    (adamw,) = Optimizers(model, TrainConfig(weight_decay=0.3)).all
+    decayed, plain = adamw.param_groups
+    assert decayed["weight_decay"] == 0.3 and all(p.ndim == 2 for p in decayed["params"])
+    assert plain["weight_decay"] == 0.0 and all(p.ndim == 1 for p in plain["params"])
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_saved_state_goes_on_bit_for_bit(optimizer):
+    def walk(model, optimizers, steps):
+        for step in steps:
+            torch.manual_seed(step)
+            for parameter in model.parameters():
+                parameter.grad = torch.randn_like(parameter)
+            optimizers.step(1e-2)
+
+    config = TrainConfig(optimizer=optimizer)
+    whole = MiniGPT(tiny_model(11))
+    halves = copy.deepcopy(whole)
+    walk(whole, Optimizers(whole, config), range(4))
+    first = Optimizers(halves, config)
+    walk(halves, first, range(2))
+    second = Optimizers(halves, config)
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    walk(halves, second, range(2, 4))
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), halves.parameters(), strict=True))
