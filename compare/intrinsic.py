@@ -11,7 +11,7 @@ import numpy as np
 from data.errors import ReportError, TokenizerError
 from tokenizer.base import Int64Array, Tokenizer
 from tokenizer.bpe import BPETokenizer
-from tokenizer.study import EXAMPLES, glued_tokens
+from tokenizer.study import EXAMPLES, cut, glued_tokens
 from tokenizer.trace import spelled
 
 RENYI_ALPHA = 2.5  # the order that correlated best with translation quality in the paper cited at renyi_efficiency
@@ -49,7 +49,7 @@ def intrinsic_of(
         "renyi_efficiency": renyi_efficiency(counts),
         "embedding_share": embedding_parameters / all_parameters,
         "glued_tokens": _glued(tokenizer, counts),
-        "numbers": [{"text": number, "tokens": _cut(tokenizer, number)} for number in EXAMPLES["numbers"]],
+        "numbers": [{"text": number, "tokens": _cut_if_known(tokenizer, number)} for number in EXAMPLES["numbers"]],
         "chars_in_128_tokens": WINDOW_TOKENS * len(text) / len(ids),
     }
 
@@ -93,18 +93,13 @@ def _glued(tokenizer: Tokenizer, counts: Int64Array) -> dict[str, Any]:
     return {
         "num": len(glued),
         "share": float(counts[glued].sum() / counts.sum()) if glued else 0.0,
-        "examples": [_spelled(tokenizer, index) for index in ranked[:_NUM_EXAMPLES]],
+        "examples": [spelled(tokenizer.decode_bytes([index])) for index in ranked[:_NUM_EXAMPLES]],
     }
 
 
-def _cut(tokenizer: Tokenizer, text: str) -> list[str] | None:
+def _cut_if_known(tokenizer: Tokenizer, text: str) -> list[str] | None:
     """The tokens of `text` as strings; None if the tokenizer has no token for one of its characters."""
     try:
-        ids = tokenizer.encode(text)
+        return cut(tokenizer, text)
     except TokenizerError:
         return None
-    return [_spelled(tokenizer, index) for index in ids]
-
-
-def _spelled(tokenizer: Tokenizer, index: int) -> str:
-    return spelled(tokenizer.decode_bytes([index]))

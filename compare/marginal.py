@@ -49,6 +49,7 @@ from tokenizer.base import Tokenizer
 
 Float64Array = NDArray[np.float64]
 
+JSON = "marginal.json"
 LOW_EFFECTIVE_SAMPLES = 10.0
 """With fewer, the sum over the other segmentations is uncertain by more than a third."""
 _POWER = 0.9  # of the model's probabilities in the weights

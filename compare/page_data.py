@@ -48,9 +48,9 @@ def page_data(
     """The page of a comparison as a JSON-ready dict.
 
     `summary` is what comparison.json holds; the optional parts (statistics, baselines, where_bits_go, intrinsic, sweep)
-    may be missing or None and are then left out of the page. `entries` are the contestants with their runs, one per
-    seed; `samples` each contestant's texts as {"prompt", "text", "temperature"}. Raises ReportError if the runs cannot
-    be compared, or were not scored on the test split given.
+    may be missing or None and are then left out of the page, and so may `marginal_sentences`. `entries` are the
+    contestants with their runs, one per seed; `samples` each contestant's texts as {"prompt", "text", "temperature"}.
+    Raises ReportError if the runs cannot be compared, or were not scored on the test split given.
     """
     test = splits["test"]
     check_comparable(all_runs(entries))
@@ -64,6 +64,7 @@ def page_data(
         "test": {"num_chars": len(test.text), "num_documents": len(test.document_offsets) - 1},
         "table": table_cells(summary["rows"]),
         "not_held_equal": list(summary["not_held_equal"]),
+        "marginal": list(summary.get("marginal_sentences", ())),
         "curves": curves(entries),
         "documents": documents(test, evaluations),
         "passage": passage(test, evaluations),

@@ -36,7 +36,8 @@ def draw_curves(folder: Path, entries: Sequence[Entry]) -> None:
         for number, series in enumerate(picture["series"]):
             colour = _COLOURS[number % len(_COLOURS)]
             axes.plot(
-                *(series["x"], series["mean"]),
+                series["x"],
+                series["mean"],
                 color=colour,
                 linestyle=_STYLES[number % len(_STYLES)],
                 marker="o",

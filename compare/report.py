@@ -1,6 +1,7 @@
 """The comparison on disk: comparison.json (everything), comparison.md and .txt (to read), the curves and the page."""
 
 import platform
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from compare.baselines import baselines_of
 from compare.bits_by import where_bits_go
 from compare.experiment import Experiment
 from compare.intrinsic import intrinsic_of
+from compare.marginal import JSON as MARGINAL
 from compare.page import HTML, write_page
 from compare.page_data import page_data
 from compare.plots import curve_paths, draw_curves
@@ -17,7 +19,16 @@ from compare.runs import Entry, all_runs, check_comparable
 from compare.samples import prompts_of, samples_of
 from compare.statistics import ranked_names, summarize, verdict_sentence
 from compare.sweep import JSON as SWEEP
-from compare.table import as_markdown, as_text, budget_words, not_held_equal, row_of, table_cells
+from compare.table import (
+    TERMINAL_COLUMNS,
+    as_markdown,
+    as_text,
+    budget_words,
+    not_held_equal,
+    row_of,
+    table_cells,
+)
+from data.errors import DataError, ReportError
 from data.files import read_json, write_json, write_text
 from data.splits import Split
 from model.report import SCORED
@@ -25,7 +36,7 @@ from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
-VERSION = 2  # of what a comparison holds: an older one is written anew
+VERSION = 3  # of what a comparison holds: an older one is written anew
 NOTE = (
     "Bits per character: the sum of all token losses of the split over ln 2 and over its characters; every character "
     "is scored exactly once, each document as the continuation of one newline, sliding windows with stride half a "
@@ -52,13 +63,17 @@ def comparison_is_up_to_date(folder: Path, entries: Sequence[Entry], experiment:
     written = [folder / JSON, folder / MARKDOWN, folder / TEXT, folder / HTML, *curve_paths(folder)]
     if not all(path.exists() for path in written):
         return False
-    stored = read_json(folder / JSON)
+    try:
+        stored = read_json(folder / JSON)
+    except DataError:
+        return False  # a damaged one is written anew
     rows = [row_of(entry) for entry in entries]
     return bool(
         stored.get("version") == VERSION
         and stored.get("reports") == _hashes(entries)
         and stored.get("not_held_equal") == not_held_equal(experiment, rows)
         and stored.get("sweep") == _sweep_of_this_text(folder, entries)
+        and stored.get("marginal") == _marginal_of_these_runs(folder, entries)
     )
 
 
@@ -66,12 +81,46 @@ def _hashes(entries: Sequence[Entry]) -> dict[str, list[str]]:
     return {entry.name: [run.report_sha256 for run in entry.runs] for entry in entries}
 
 
+def _read_beside(path: Path, make: str) -> dict[str, Any]:
+    """Another verb's result that lies beside the comparison; raises ReportError if it is damaged."""
+    try:
+        found: dict[str, Any] = read_json(path)
+    except DataError as error:
+        raise ReportError(f"{error}; remove the file, or run `{make}` to make it again") from error
+    return found
+
+
 def _sweep_of_this_text(folder: Path, entries: Sequence[Entry]) -> dict[str, Any] | None:
     """The vocabulary sweep that lies beside the comparison, if it was scored on the same test text."""
     if not (folder / SWEEP).exists():
         return None
-    sweep: dict[str, Any] = read_json(folder / SWEEP)
+    sweep = _read_beside(folder / SWEEP, "make sweep")
     return sweep if sweep["test_text_sha256"] == entries[0].runs[0].test["text_sha256"] else None
+
+
+def _marginal_of_these_runs(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
+    """What `make marginal` found about checkpoints of this comparison, by contestant; passages left out."""
+    if not (folder / MARGINAL).exists():
+        return {}
+    stored = _read_beside(folder / MARGINAL, "make marginal")
+    checkpoints = {entry.name: [run.report["checkpoint_sha256"] for run in entry.runs] for entry in entries}
+    return {
+        name: {key: value for key, value in found.items() if key != "passages"}
+        for name, found in stored.items()
+        if found["checkpoint_sha256"] in checkpoints.get(name, [])
+        and found["test_text_sha256"] == entries[0].runs[0].test["text_sha256"]
+    }
+
+
+def marginal_sentences(summary: Mapping[str, Any]) -> list[str]:
+    """How far each contestant's own segmentation was found above the sum over all segmentations."""
+    return [
+        f"{name}: all segmentations together need about {found['gap_percent']['value']:.1f} % fewer bits than its own "
+        f"(95 % interval {found['gap_percent']['low']:.1f} to {found['gap_percent']['high']:.1f} %, "
+        f"{found['num_chars']:,} characters); a lead smaller than that could turn"
+        for name, found in summary["marginal"].items()
+        if found["gap_percent"]["value"] > 0.0
+    ]
 
 
 def write_comparison(
@@ -89,7 +138,7 @@ def write_comparison(
     check_comparable(all_runs(entries))
     summary = _summary(folder, experiment, entries, materials, echo)
     draw_curves(folder, entries)
-    write_text(folder / TEXT, _as_text(summary))
+    write_text(folder / TEXT, comparison_text(summary))
     write_text(folder / MARKDOWN, _as_markdown(summary, _about(experiment, entries, materials.corpus)))
     prompts = prompts_of(materials.splits["test"])
     samples = {
@@ -97,7 +146,7 @@ def write_comparison(
         for entry in entries
     }
     page = page_data(
-        summary=summary,
+        summary=summary | {"marginal_sentences": marginal_sentences(summary)},
         entries=entries,
         splits=materials.splits,
         tokenizers=materials.tokenizers,
@@ -141,6 +190,7 @@ def _summary(
             for entry in entries
         },
         "sweep": _sweep_of_this_text(folder, entries),
+        "marginal": _marginal_of_these_runs(folder, entries),
         "reports": _hashes(entries),
         "fingerprints": {entry.name: entry.runs[0].report["tokenizer"]["fingerprint"] for entry in entries},
         "test_text_sha256": first.test["text_sha256"],
@@ -155,13 +205,16 @@ def _beaten(summary: Mapping[str, Any], baseline: Mapping[str, Any]) -> str:
     return f"fewer bits than {', '.join(names)}" if names else ""
 
 
-def _as_text(summary: Mapping[str, Any]) -> str:
-    """What `make compare` prints: under 100 columns but for the sentences."""
+def comparison_text(summary: Mapping[str, Any]) -> str:
+    """What `make compare` prints of comparison.json's `summary`: under 100 columns but for the sentences."""
     lines = [f"{summary['experiment']}: characters or BPE?", "", as_text(table_cells(summary["rows"])), ""]
     lines += ["Differences in bits per character on test, with 95 % intervals:", _pairs_as_text(summary), ""]
+    marginal = [f"  - {line}" for line in marginal_sentences(summary)]
+    lines += ["Own segmentation and all others:", *marginal, ""] if marginal else []
     lines += ["Baselines, bits per character on test:"]
     for one in summary["baselines"]:
-        lines.append(f"  {one['name']:<20}{one['bits_per_char']:8.4f}  {_beaten(summary, one)}".rstrip())
+        line = f"  {one['name']:<20}{one['bits_per_char']:8.4f}  {_beaten(summary, one)}"
+        lines += textwrap.wrap(line, TERMINAL_COLUMNS, subsequent_indent=" " * 32, break_on_hyphens=False)
     lines += [""]
     lines += ["Not held equal:", *(f"  - {line}" for line in summary["not_held_equal"]), ""]
     lines += [f"Verdict: {summary['verdict']}", ""]
@@ -194,7 +247,7 @@ def _as_markdown(summary: Mapping[str, Any], about: Sequence[str]) -> str:
     lines += ["![val bits per character against characters seen](curve_characters.svg)", ""]
     lines += ["![val bits per character against seconds](curve_seconds.svg)", ""]
     lines += ["## How sure", "", "Differences in bits per character on test, with 95 % intervals.", ""]
-    lines += [as_markdown(_pair_cells(summary)), ""]
+    lines += [as_markdown(_pair_cells(summary)), "", *(f"- {line}" for line in marginal_sentences(summary)), ""]
     baselines = [["baseline", "bits per character (test)", "", "how"]]
     for one in summary["baselines"]:
         baselines.append([one["name"], f"{one['bits_per_char']:.4f}", _beaten(summary, one), one["note"]])

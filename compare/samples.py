@@ -1,5 +1,6 @@
 """What each model writes: the same beginnings for all contestants, drawn with one seed."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,19 @@ _CHARACTERS = 300
 _TEMPERATURES = (0.0, 0.8)
 _SEED = 1
 _MOST_PROMPT_CHARACTERS = 40
+_WHOLE_WORDS = re.compile(rf".{{0,{_MOST_PROMPT_CHARACTERS - 1}}}\S(?!\S)", re.DOTALL)
 
 
 def prompts_of(test: Split) -> list[str]:
-    """A newline, as at the beginning of a document, and how the first document that has words begins."""
-    words = next((words for document in test.documents() if (words := document.split())), [])
-    beginning = ""
-    for word in words:
-        if beginning and len(beginning) + 1 + len(word) > _MOST_PROMPT_CHARACTERS:
-            break
-        beginning = f"{beginning} {word}".lstrip()
-    return ["\n", beginning[:_MOST_PROMPT_CHARACTERS]] if beginning else ["\n"]
+    """A newline, as at the beginning of a document, and how the first document that has words begins.
+
+    That beginning is what the document holds, white space between words included, up to the end of a word.
+    """
+    begun = next((begun for document in test.documents() if (begun := document.strip())), "")
+    if not begun:
+        return ["\n"]
+    whole_words = _WHOLE_WORDS.match(begun)
+    return ["\n", whole_words[0] if whole_words else begun[:_MOST_PROMPT_CHARACTERS]]
 
 
 def samples_of(

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from compare.marginal import as_text, marginal_gap
+from compare.marginal import JSON, as_text, marginal_gap
 from compare.passages import choose_passages
 from compare.steps import Steps
 from data.files import read_json, sha256_file, write_json
@@ -45,7 +45,7 @@ def main() -> None:
         "tokenizer_fingerprint": tokenizer.fingerprint(),
         "checkpoint_sha256": sha256_file(folder / checkpoint.BEST),
     }
-    path = steps.layout.reports / "marginal.json"
+    path = steps.layout.reports / JSON
     write_json(path, {**_others(path, test.sha256), name: {**provenance, **result}})
     print(as_text(name, result))
     steps.echo(f"marginal: wrote {path}")

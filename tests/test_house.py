@@ -76,7 +76,11 @@ def test_git_ignores_artefacts_and_no_code() -> None:
         "tokenizer/bpe_tokenizer.json",
         "checkpoints/bpe/last.pt",
         "reports/comparison.json",
+        "reports/baselines.json",
+        "reports/index.html",
+        "reports/sweep.json",
         "demo/reports/comparison.json",
+        "runs/calibrate/calibration.json",
     ):
         assert is_ignored(artefact), artefact
     for package in [*PACKAGES, "tests"]:
@@ -103,8 +107,11 @@ class TestMake:
             "train-%",
             "compare",
             "sample",
+            "marginal",
             "all",
             "demo",
+            "sweep",
+            "calibrate",
             "test",
             "check",
         ):
@@ -116,7 +123,7 @@ class TestMake:
     def test_folders_do_not_hide_targets(self) -> None:
         phony = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)
         assert phony is not None
-        assert {"data", "tokenizer", "compare", "test"} <= set(phony.group(1).split())
+        assert {"data", "tokenizer", "compare", "marginal", "sweep", "calibrate", "test"} <= set(phony.group(1).split())
         assert "scripts.data --config wikitext2" in self.make("-n", "data")
 
     def test_the_tutorials_variables_reach_the_script(self) -> None:

@@ -11,7 +11,9 @@ import torch
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare.experiment import load_experiment
+from compare.runs import check_comparable, read_run
 from compare.steps import Steps
+from compare.table import budget_words, not_held_equal, row_of
 from data.errors import CheckpointError, ConfigError, ReportError, TokenizerError
 from data.files import read_json
 from tokenizer.load import load_tokenizer
@@ -58,6 +60,9 @@ def test_artefacts_lie_where_the_design_says(finished: Path) -> None:
         "checkpoints/char/test_nats.npz",
         "reports/comparison.json",
         "reports/comparison.md",
+        "reports/comparison.txt",
+        "reports/baselines.json",
+        "reports/index.html",
         "reports/curve_characters.svg",
         "reports/curve_seconds.png",
     ):
@@ -199,9 +204,7 @@ def edit_report(folder: Path, contestant: str, change: Callable[[dict[str, Any]]
 
 
 def test_stored_losses_that_are_not_the_reports_are_refused(chain: Path) -> None:
-    from compare.runs import read_run
-
-    steps_of(chain)[0].compare()
+    steps_of(chain)[0].train("bpe")
     folder = chain / "run/checkpoints/bpe"
     original = (folder / "test_nats.npz").read_bytes()
     (folder / "test_nats.npz").write_bytes((folder / "val_nats.npz").read_bytes())
@@ -214,9 +217,7 @@ def test_stored_losses_that_are_not_the_reports_are_refused(chain: Path) -> None
 
 
 def test_different_texts_are_refused(chain: Path) -> None:
-    from compare.runs import check_comparable, read_run
-
-    steps_of(chain)[0].compare()
+    steps_of(chain)[0].entries()
     edit_report(chain, "bpe", lambda report: report["splits"]["test"].update(text_sha256="0" * 64))
     runs = [read_run(chain / "run/checkpoints" / name) for name in ("char", "bpe")]
     with pytest.raises(ReportError, match="scored on different test texts"):
@@ -241,10 +242,10 @@ SEEDS = ("seeds=[1,2]",)
 
 @pytest.fixture(scope="module")
 def two_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished comparison over two seeds, shared by tests that only read it."""
+    """All runs over two seeds, shared by tests that only read them; tests/test_report.py compares such runs."""
     folder = tmp_path_factory.mktemp("two_seeds")
     write_experiment(folder / "words.yaml", experiment_values(folder / "run", write_corpus(folder / "texts")))
-    steps_of(folder, SEEDS)[0].compare()
+    steps_of(folder, SEEDS)[0].entries()
     return folder
 
 
@@ -278,7 +279,7 @@ def test_a_run_of_several_is_the_run_that_it_is_alone(two_seeds: Path, finished:
 
 def test_a_second_run_over_the_seeds_does_nothing_and_names_them(two_seeds: Path) -> None:
     steps, lines = steps_of(two_seeds, SEEDS)
-    steps.compare()
+    steps.entries()
     assert steps.num_done == 0
     trained = [line.split(":")[0] for line in lines if line.startswith("train")]
     assert sorted(trained) == [f"train {name}, seed {seed}" for name in ("bpe", "char") for seed in (1, 2)]
@@ -315,7 +316,8 @@ def test_both_contexts_in_one_experiment(chain: Path) -> None:
         "same": {"tokenizer": tokenizer, "context": "characters"},
     }
     write_experiment(chain / "words.yaml", values)
-    text = steps_of(chain)[0].compare()
+    steps, _ = steps_of(chain)
+    rows = [row_of(entry) for entry in steps.entries()]
     reports = {name: read_json(chain / "run/checkpoints" / name / "report.json") for name in ("char", "bpe", "same")}
     train = read_json(chain / "run/data/encoded_same/manifest.json")["splits"]["train"]
     mean = train["num_chars"] / train["num_tokens"]
@@ -327,9 +329,10 @@ def test_both_contexts_in_one_experiment(chain: Path) -> None:
     assert reports["same"]["evaluate"]["stride"] == round(16 / mean) // 2
     config = read_json(chain / "run/checkpoints/same/config.json")
     assert config["model_config"]["block_size"] == round(16 / mean)
-    assert "same: context = 'characters'" in text.split("Not held equal:")[1]
+    said = not_held_equal(steps.experiment, rows)
+    assert said[0] == "same: context = 'characters' where the others have 'tokens'"
     again, _ = steps_of(chain)
-    again.compare()
+    again.entries()
     assert again.num_done == 0
 
 
@@ -352,8 +355,7 @@ def test_a_stride_beyond_a_block_in_characters_is_refused_before_training(chain:
 )
 def test_every_unit_of_the_budget_can_be_what_is_held_equal(chain: Path, unit: str, amount: int, words: str) -> None:
     steps, _ = steps_of(chain, (f"train.budget={{unit: {unit}, amount: {amount}}}",))
-    text = steps.compare()
-    assert f"at equal {words}" in text.split("Verdict:")[1]
+    assert budget_words(steps.entries()).startswith(f"at equal {words}, on ")
     for name in ("char", "bpe"):
         report = read_json(chain / "run/checkpoints" / name / "report.json")
         spent = report["seen"][unit]

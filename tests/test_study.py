@@ -130,6 +130,10 @@ def test_cuts_join_to_the_text_and_spell_bytes() -> None:
     assert cut(tokenizer, " don't") == [" d", "on", "'", "t"]
     assert cut(tokenizer, "é") == ["\\xc3", "\\xa9"]
     assert cut(tokenizer, "") == []
+    assert cut(ByteTokenizer(), "é ") == ["\\xc3", "\\xa9", " "]
+    assert cut(CharTokenizer(["a", "é"]), "éa") == ["é", "a"]
+    with pytest.raises(TokenizerError):
+        cut(CharTokenizer(["a", "é"]), "ab")
 
 
 def test_context_is_counted_inside_documents() -> None:

@@ -1,18 +1,30 @@
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from compare.experiment import Override
-from compare.table import as_markdown, as_text, not_held_equal, row_of, table_cells, verdict
+from compare.runs import Entry
+from compare.table import (
+    TERMINAL_COLUMNS,
+    as_markdown,
+    as_text,
+    budget_words,
+    not_held_equal,
+    row_of,
+    table_cells,
+)
 
 
-def run_of(name: str, bits: float, *, budget: int = 1000, seed: int = 1, tokens: int = 400) -> Any:
+def run_of(name: str, bits: float, *, budget: int = 1000, unit: str = "characters", seed: int = 1, **own: Any) -> Any:
+    """A run's report; `own` replaces figures of the test split and of what was seen."""
+    tokens = own.get("tokens", 400)
     test = {
         "bits_per_char": bits,
         "bits_per_byte": bits / 2,
         "disjoint_bits_per_char": bits + 0.03,
-        "word_perplexity": None,
+        "word_perplexity": own.get("word_perplexity"),
         "num_chars": 1200,
         "num_tokens": tokens,
         "num_documents": 3,
@@ -21,21 +33,36 @@ def run_of(name: str, bits: float, *, budget: int = 1000, seed: int = 1, tokens:
         "tokenizer": {"vocab_size": 50},
         "parameters": {"embedding": 10, "rest": 20},
         "block": {"tokens": 16, "mean_characters": 16 * 1200 / tokens},
-        "seen": {"characters": 1010, "tokens": 900, "epochs": 1.5, "flops": 12345, "seconds": 2.0},
-        "train": {"learning_rate": 0.001, "seed": seed, "budget": {"unit": "characters", "amount": budget}},
+        "seen": {
+            "characters": own.get("characters", 1010),
+            "tokens": 900,
+            "epochs": 1.5,
+            "flops": 12345,
+            "seconds": own.get("seconds", 2.0),
+        },
+        "train": {"learning_rate": 0.001, "seed": seed, "budget": {"unit": unit, "amount": budget}},
         "tokens_per_second": 450.0,
         "splits": {"val": {"bits_per_char": bits}, "test": test},
     }
-    return SimpleNamespace(contestant=name, report=report, test=test)
+    return SimpleNamespace(contestant=name, report=report, test=test, seed=seed)
+
+
+def entry_of(name: str, *bits: float, **settings: Any) -> Entry:
+    """One contestant with one run for each of `bits`, under seeds 1, 2, …"""
+    return Entry(name, tuple(run_of(name, one, seed=seed, **settings) for seed, one in enumerate(bits, start=1)))
 
 
 def experiment_of(*overrides: Override) -> Any:
     return SimpleNamespace(contestants={"bpe": SimpleNamespace(name="bpe", overrides=overrides)})
 
 
+def table_of(*entries: Entry) -> dict[str, list[str]]:
+    """The table by label."""
+    return {line[0].strip(): line[1:] for line in table_cells([row_of(entry) for entry in entries])}
+
+
 def test_the_table_holds_every_figure_the_reader_needs() -> None:
-    cells = table_cells([row_of(run_of("char", 2.0)), row_of(run_of("bpe", 1.75, tokens=300))])
-    table = {line[0].strip(): line[1:] for line in cells}
+    table = table_of(entry_of("char", 2.0), entry_of("bpe", 1.75, tokens=300))
     assert table[""] == ["char", "bpe"]
     assert table["bits per character (test)"] == ["2.0000", "1.7500"]
     assert table["disjoint windows"] == ["2.0300", "1.7800"]
@@ -43,50 +70,112 @@ def test_the_table_holds_every_figure_the_reader_needs() -> None:
     assert table["block in characters (mean)"] == ["48", "64"]
     assert table["word perplexity (test)"] == ["–", "–"]  # beyond float64: said, not invented
     assert table["training FLOPs"] == ["1.234e+04", "1.234e+04"]
+    assert table["characters seen"] == ["1,010", "1,010"]
+    assert table["learning rate (peak)"] == ["0.001", "0.001"]
+    assert table["seeds"] == ["1", "1"]
+    assert "standard deviation over seeds" not in table  # one seed has none
+
+
+def test_several_seeds_give_mean_and_standard_deviation() -> None:
+    runs = (run_of("char", 2.0, seed=4), run_of("char", 2.1, seed=2), run_of("char", 2.3, seed=9, seconds=5.0))
+    row = row_of(Entry("char", runs))
+    assert row["bits_per_char"] == pytest.approx(6.4 / 3)
+    assert row["disjoint_bits_per_char"] == pytest.approx(6.4 / 3 + 0.03)
+    assert row["bits_per_char_sd"] == pytest.approx(np.std([2.0, 2.1, 2.3], ddof=1))
+    assert row["seconds"] == pytest.approx(3.0)
+    assert row["seeds"] == [4, 2, 9]
+    table = table_of(Entry("char", runs), entry_of("bpe", 1.5))
+    assert table["standard deviation over seeds"] == ["0.1528", "–"]
+    assert table["seeds"] == ["4 2 9", "1"]
+
+
+def test_whole_numbers_stay_whole_where_the_seeds_agree() -> None:
+    same = row_of(entry_of("char", 2.0, 2.5))
+    for key in ("vocab_size", "parameters_embedding", "parameters_rest", "block_tokens", "tokens_seen", "flops"):
+        assert isinstance(same[key], int), key
+    differing = Entry("char", (run_of("char", 2.0), run_of("char", 2.0, characters=1011)))
+    assert row_of(differing)["characters_seen"] == 1010.5
+    assert table_of(differing)["characters seen"] == ["1,010"]
+
+
+def test_what_one_seed_lacks_has_no_mean() -> None:
+    runs = (run_of("char", 2.0, word_perplexity=300.0), run_of("char", 9.0, seed=2))
+    assert row_of(Entry("char", runs[:1]))["word_perplexity"] == 300.0
+    assert row_of(Entry("char", runs))["word_perplexity"] is None
 
 
 def test_text_is_aligned_and_narrow() -> None:
-    lines = as_text(table_cells([row_of(run_of("char", 2.0)), row_of(run_of("bpe", 1.75))])).split("\n")
+    lines = as_text(table_cells([row_of(entry_of("char", 2.0, 2.2)), row_of(entry_of("bpe", 1.75, 1.8))])).split("\n")
     assert len({len(line) for line in lines}) == 1
-    assert max(map(len, lines)) < 100
+    assert max(map(len, lines)) <= TERMINAL_COLUMNS == 99
+
+
+def test_contestants_beyond_the_terminal_stand_in_further_tables() -> None:
+    names = [f"contestant_{number}" for number in range(9)]
+    cells = table_cells([row_of(entry_of(name, 2.0 + number)) for number, name in enumerate(names)])
+    text = as_text(cells)
+    assert max(map(len, text.split("\n"))) <= TERMINAL_COLUMNS
+    tables = [table.split("\n") for table in text.split("\n\n")]
+    assert [name for table in tables for name in table[0].split()] == names
+    assert [len(table[0].split()) for table in tables] == [5, 4]
+    for table in tables:
+        assert [line[: len(cells[-1][0])] for line in table[1:]] == [line[0][: len(cells[-1][0])] for line in cells[1:]]
+    bits = [line.split()[4:] for table in tables for line in table if line.startswith("bits per character")]
+    assert [figure for figures in bits for figure in figures] == [f"{2 + number}.0000" for number in range(9)]
+
+
+@pytest.mark.parametrize(("width", "num_tables"), [(14, 1), (13, 2), (8, 2), (7, 3), (1, 3)])
+def test_a_table_is_wrapped_exactly_at_the_width(width: int, num_tables: int) -> None:
+    cells = [["", "aa", "b", "cccc"], ["x", "1", "2", "3"]]  # 1, then 2 + 2, 2 + 1, 2 + 4
+    text = as_text(cells, width)
+    assert len(text.split("\n\n")) == num_tables
+    assert [line.split()[0] for line in text.split("\n") if line][1::2] == ["x"] * num_tables
+
+
+def test_no_line_ends_with_blanks() -> None:
+    assert as_text([["", "name"], ["x", ""]]) == "   name\nx"
 
 
 def test_markdown_has_one_column_for_each_contestant() -> None:
-    lines = as_markdown([["", "a"], ["x", "1"]]).split("\n")
+    lines = as_markdown([["", "a"], ["  x", "1"]]).split("\n")
     assert lines == ["|  | a |", "| --- | ---: |", "| x | 1 |"]
 
 
-def test_the_verdict_ranks_and_states_budget_text_and_seeds() -> None:
-    sentence = verdict(experiment_of(), [run_of("char", 2.0), run_of("bpe", 1.75)])
-    assert sentence == (
-        "bpe (1.750) needs 0.250 fewer bits per character than char (2.000), at equal characters seen (1,000), "
-        "on 1,200 test characters in 3 documents, 1 seed, no interval."
-    )
+@pytest.mark.parametrize(
+    ("unit", "words"),
+    [
+        ("characters", "at equal characters seen (1,000), on 1,200 test characters"),
+        ("tokens", "at equal tokens seen (1,000), on 1,200 test characters"),
+        ("steps", "at equal optimizer steps (1,000), on 1,200 test characters"),
+        ("flops", "at equal training FLOPs (1,000), on 1,200 test characters"),
+        ("seconds", "at equal seconds of training (1,000), on 1,200 test characters"),
+    ],
+)
+def test_the_budget_is_said_in_words(unit: str, words: str) -> None:
+    assert budget_words([entry_of("char", 2.0, 2.1, unit=unit), entry_of("bpe", 1.75, unit=unit)]) == words
 
 
-def test_the_verdict_does_not_depend_on_the_order_of_contestants() -> None:
-    runs = [run_of("char", 2.0), run_of("bpe", 1.75), run_of("byte", 2.5)]
-    assert verdict(experiment_of(), runs) == verdict(experiment_of(), runs[::-1])
+@pytest.mark.parametrize("other", [{"budget": 5}, {"unit": "tokens"}])
+def test_unequal_budgets_are_said(other: dict[str, Any]) -> None:
+    words = budget_words([entry_of("a", 2.0), entry_of("b", 1.0, **other)])
+    assert words == "under unequal budgets, on 1,200 test characters"
 
 
-@pytest.mark.parametrize(("bits", "tie"), [(1.991, True), (1.989, False), (2.0, True)])
-def test_under_half_a_per_cent_is_a_tie(bits: float, tie: bool) -> None:
-    sentence = verdict(experiment_of(), [run_of("char", 2.0), run_of("bpe", bits)])
-    assert ("are a tie" in sentence) == tie
-    assert ("fewer bits" in sentence) == (not tie)
-
-
-def test_unequal_budgets_are_said() -> None:
-    assert "under unequal budgets" in verdict(experiment_of(), [run_of("a", 2.0), run_of("b", 1.0, budget=5)])
-
-
-def test_a_single_contestant_gets_no_victory() -> None:
-    assert "no other contestant" in verdict(experiment_of(), [run_of("char", 2.0)])
+def test_the_budget_of_every_seed_counts() -> None:
+    uneven = Entry("a", (run_of("a", 2.0), run_of("a", 2.0, budget=5, seed=2)))
+    assert budget_words([entry_of("b", 1.0), uneven]).startswith("under unequal budgets")
 
 
 def test_overrides_and_differences_are_named() -> None:
-    rows = [row_of(run_of("char", 2.0)), row_of(run_of("bpe", 1.75, tokens=300))]
+    rows = [row_of(entry_of("char", 2.0)), row_of(entry_of("bpe", 1.75, tokens=300))]
     sentences = not_held_equal(experiment_of(Override("train.learning_rate", 0.001, 0.01)), rows)
     assert sentences[0] == "bpe: train.learning_rate = 0.01 where the others have 0.001"
     assert any(line.startswith("context in characters") and "char 48, bpe 64" in line for line in sentences)
     assert not any(line.startswith("seconds") for line in sentences)  # equal here
+
+
+def test_means_over_seeds_are_what_differs() -> None:
+    same_mean = [entry_of("char", 2.0, 2.0, seconds=4.0), entry_of("bpe", 1.5, 1.5, seconds=4.0)]
+    assert not_held_equal(experiment_of(), [row_of(entry) for entry in same_mean]) == []
+    other = Entry("bpe", (run_of("bpe", 1.5, seconds=4.0), run_of("bpe", 1.5, seconds=8.0, seed=2)))
+    assert not_held_equal(experiment_of(), [row_of(same_mean[0]), row_of(other)]) == ["seconds: char 4, bpe 6"]

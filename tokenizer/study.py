@@ -212,9 +212,12 @@ def glued_tokens(tokenizer: BPETokenizer) -> list[int]:
     return [index for index in learned if _GLUED.search(tokenizer.token_bytes[index].decode("utf-8", "ignore"))]
 
 
-def cut(tokenizer: BPETokenizer, text: str) -> list[str]:
-    r"""The tokens of `text` as strings; bytes that are no whole character are spelled like \xf0."""
-    return [spelled(tokenizer.token_bytes[index]) for index in tokenizer.encode(text)]
+def cut(tokenizer: Tokenizer, text: str) -> list[str]:
+    r"""The tokens of `text` as strings; bytes that are no whole character are spelled like \xf0.
+
+    Raises TokenizerError for a character that has no token.
+    """
+    return [spelled(tokenizer.decode_bytes([index])) for index in tokenizer.encode(text)]
 
 
 def context_coverage(tokenizer: Tokenizer, split: Split, window_tokens: int) -> dict[str, Any]:
