@@ -22,7 +22,7 @@ class UniformModel(MiniGPT):
     def __init__(self, vocab_size: int, *, block_size: int) -> None:
         super().__init__(_smallest(vocab_size, block_size))
 
-    def hidden(self, ids: torch.Tensor) -> torch.Tensor:
+    def hidden(self, ids: torch.Tensor, dropout_seed: int | None = None) -> torch.Tensor:
         """(B, T) -> (B, T, V) zeros."""
         return torch.zeros(*ids.shape, self.config.vocab_size, device=ids.device)
 
@@ -52,7 +52,7 @@ class OracleModel(MiniGPT):
         self.successors = torch.from_numpy(successors)  # (S, V)
         self.newline = ids[0]
 
-    def hidden(self, ids: torch.Tensor) -> torch.Tensor:
+    def hidden(self, ids: torch.Tensor, dropout_seed: int | None = None) -> torch.Tensor:
         """(B, T) -> (B, T, V) natural logarithms of the true probabilities.
 
         Raises ValueError for a window that does not begin with a newline.
