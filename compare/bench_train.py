@@ -193,7 +193,8 @@ def serve(pipe: Connection, maker: str, shape: Shape, arguments: tuple[Any, ...]
     """A contestant's process: build, warm up, then one turn for each message until None comes."""
     torch.set_num_threads(num_threads)
     torch.manual_seed(1)
-    step: Step = {"ours": ours, "peer": peer, "bare_products": bare_products}[maker](shape, *arguments)
+    makers: dict[str, Callable[..., Step]] = {"ours": ours, "peer": peer, "bare_products": bare_products}
+    step = makers[maker](shape, *arguments)
     step()
     step()
     pipe.send("ready")
@@ -258,7 +259,7 @@ def table(lines: Sequence[Line]) -> str:
     """One shape's lines, aligned."""
     fastest = best_peer(lines)
     bound = next((line.best for line in lines if line.name == BOUND and not line.failed), math.nan)
-    cells = [[lines[0].shape, "tokens/s best", "median", "x best peer", "of bound", "peak MB"]]
+    cells = [[lines[0].shape, "tokens/s", "median", "x best peer", "of bound", "peak MB"]]
     for line in lines:
         if line.failed:
             cells.append([f"{line.name}: {line.failed}", "-", "-", "-", "-", "-"])

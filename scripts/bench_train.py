@@ -47,7 +47,7 @@ def main() -> None:
         ratio = own[0].best / fastest.best if fastest and not own[0].failed else None
         reached = ratio is not None and ratio >= wanted
         targets.append({"shape": shape.name, "wanted": wanted, "found": ratio, "reached": reached})
-    path = Layout(Path(".")).reports / "bench_train.json"
+    path = Layout(Path()).reports / "bench_train.json"
     machine = f"{platform.machine()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}"
     facts = {"torch": str(torch.__version__), "machine": machine, "threads": arguments.threads}
     write_json(path, {**facts, "lines": [asdict(line) for line in lines], "targets": targets})

@@ -126,3 +126,15 @@ def test_yaml_numbers_with_underscores(tmp_path: Path) -> None:
     assert yaml.safe_load("20_000_000") == 20_000_000
     train = {"budget": {"amount": 20_000_000}}
     assert load(tmp_path, {"train": train}).contestants["char"].train.budget.amount == 20_000_000
+
+
+def test_the_modern_preset_brings_its_training_settings_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+    plain = load(tmp_path).contestants["char"].train
+    assert (plain.optimizer, plain.order) == ("adamw", "random")
+    settings = ("model.preset=modern", "train.order=random")
+    contestant = load(tmp_path, settings=settings).contestants["char"]
+    assert (contestant.train.optimizer, contestant.train.schedule) == ("muon", "linear")
+    assert contestant.train.order == "random"
+    assert contestant.model_config(50).rope is True
+    with pytest.raises(ConfigError, match=r"model\.preset: 'modrn' is not one of gpt2, modern"):
+        load(tmp_path, settings=("model.preset=modrn",))
