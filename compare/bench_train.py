@@ -174,7 +174,9 @@ def bare_products(shape: Shape) -> Step:
     return step
 
 
-def contestants(folder: str, num_threads: int, *, compiled: bool) -> dict[str, tuple[str, tuple[Any, ...]]]:
+def contestants(
+    folder: str, num_threads: int, *, compiled: bool, bfloat16: bool
+) -> dict[str, tuple[str, tuple[Any, ...]]]:
     """Name -> which of the functions above makes its step, and its arguments after the shape."""
     who = "nanoGPT" if folder else "plain GPT-2"
     found: dict[str, tuple[str, tuple[Any, ...]]] = {
@@ -182,7 +184,7 @@ def contestants(folder: str, num_threads: int, *, compiled: bool) -> dict[str, t
         "ours, modern": ("ours", ("modern", num_threads)),
         BOUND: ("bare_products", ()),
     }
-    for dtype in (torch.float32, torch.bfloat16):
+    for dtype in (torch.float32, torch.bfloat16) if bfloat16 else (torch.float32,):
         for is_compiled in (False, True) if compiled else (False,):
             how = f"{str(dtype).removeprefix('torch.')} {'compile' if is_compiled else 'eager'}"
             found[f"{who}, {how}"] = ("peer", (folder, dtype, is_compiled))

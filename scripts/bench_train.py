@@ -17,6 +17,7 @@ from compare.bench_train import Shape
 from data.config import require
 from data.files import write_json
 from data.layout import Layout
+from model.schedule import choose_dtype
 from scripts import cli
 
 SHAPES = {Shape(256, 0.0): 2.0, Shape(256, 0.1): 2.0, Shape(4096, 0.0): 1.5}  # and the ratio wanted
@@ -35,7 +36,12 @@ def main() -> None:
     require(arguments.threads > 0, f"--threads: must be 1 or more, found {arguments.threads}")
     model = Path(arguments.nanogpt) / "model.py"
     require(not arguments.nanogpt or model.exists(), f"--nanogpt: {model} does not exist; name nanoGPT's folder")
-    entries = bench_train.contestants(arguments.nanogpt, arguments.threads, compiled=not arguments.no_compile)
+    has_bfloat16 = choose_dtype("auto", torch.device("cpu")) == torch.bfloat16
+    if not has_bfloat16:
+        print("left out: bfloat16, for which this CPU has no instructions\n")
+    entries = bench_train.contestants(
+        arguments.nanogpt, arguments.threads, compiled=not arguments.no_compile, bfloat16=has_bfloat16
+    )
     lines, targets = [], []
     for shape, wanted in SHAPES.items():
         own = bench_train.measure(

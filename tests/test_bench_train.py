@@ -37,13 +37,14 @@ def test_the_stand_in_computes_what_our_gpt2_computes():
 def test_every_contestant_without_compile_takes_a_step(dropout):
     shape = Shape(64, dropout)
     makers = {"ours": bench_train.ours, "peer": bench_train.peer, "bare_products": bench_train.bare_products}
-    entries = contestants("", 1, compiled=False)
+    entries = contestants("", 1, compiled=False, bfloat16=True)
     assert set(entries) == {
         "ours, gpt2", "ours, modern", BOUND, "plain GPT-2, float32 eager", "plain GPT-2, bfloat16 eager",
     }  # fmt: skip
     for maker, arguments in entries.values():
         makers[maker](shape, *arguments)()
-    assert len(contestants("folder", 1, compiled=True)) == 7
+    assert len(contestants("folder", 1, compiled=True, bfloat16=True)) == 7
+    assert list(contestants("folder", 1, compiled=False, bfloat16=False))[3:] == ["nanoGPT, float32 eager"]
 
 
 def test_a_step_of_ours_and_of_the_peer_learns():
