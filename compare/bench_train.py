@@ -174,7 +174,9 @@ def bare_products(shape: Shape) -> Step:
     return step
 
 
-def contestants(folder: str, num_threads: int, *, compiled: bool) -> dict[str, tuple[str, tuple[Any, ...]]]:
+def contestants(
+    folder: str, num_threads: int, *, compiled: bool, bfloat16: bool
+) -> dict[str, tuple[str, tuple[Any, ...]]]:
     """Name -> which of the functions above makes its step, and its arguments after the shape."""
     who = "nanoGPT" if folder else "plain GPT-2"
     found: dict[str, tuple[str, tuple[Any, ...]]] = {
@@ -182,7 +184,7 @@ def contestants(folder: str, num_threads: int, *, compiled: bool) -> dict[str, t
         "ours, modern": ("ours", ("modern", num_threads)),
         BOUND: ("bare_products", ()),
     }
-    for dtype in (torch.float32, torch.bfloat16):
+    for dtype in (torch.float32, torch.bfloat16) if bfloat16 else (torch.float32,):
         for is_compiled in (False, True) if compiled else (False,):
             how = f"{str(dtype).removeprefix('torch.')} {'compile' if is_compiled else 'eager'}"
             found[f"{who}, {how}"] = ("peer", (folder, dtype, is_compiled))
@@ -193,7 +195,8 @@ def serve(pipe: Connection, maker: str, shape: Shape, arguments: tuple[Any, ...]
     """A contestant's process: build, warm up, then one turn for each message until None comes."""
     torch.set_num_threads(num_threads)
     torch.manual_seed(1)
-    step: Step = {"ours": ours, "peer": peer, "bare_products": bare_products}[maker](shape, *arguments)
+    makers: dict[str, Callable[..., Step]] = {"ours": ours, "peer": peer, "bare_products": bare_products}
+    step = makers[maker](shape, *arguments)
     step()
     step()
     pipe.send("ready")
@@ -258,7 +261,7 @@ def table(lines: Sequence[Line]) -> str:
     """One shape's lines, aligned."""
     fastest = best_peer(lines)
     bound = next((line.best for line in lines if line.name == BOUND and not line.failed), math.nan)
-    cells = [[lines[0].shape, "tokens/s best", "median", "x best peer", "of bound", "peak MB"]]
+    cells = [[lines[0].shape, "tokens/s", "median", "x best peer", "of bound", "peak MB"]]
     for line in lines:
         if line.failed:
             cells.append([f"{line.name}: {line.failed}", "-", "-", "-", "-", "-"])

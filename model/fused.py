@@ -9,14 +9,17 @@ Shapes: B batch, T time, C channels, H heads, D head size, R rows (B * T), V voc
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
 from model import kernels
 
-QUERY_BLOCK = 64  # queries whose scores are computed at once: with more, more of them are masked; with fewer, more calls
-_ROWS_AT_ONCE = 1 << 20  # logits of one product: what stays in the cache between the product, the loss and its gradient
+QUERY_BLOCK = (
+    64  # queries whose scores are computed at once: with more, more of them are masked; with fewer, more calls
+)
+_LOGITS_AT_ONCE = 1 << 20  # of one product, so that they stay in the cache until they are used up
 _SEEDS = 1 << 32
 NORM_EPSILON = 1e-5
 ROPE_BASE = 10_000.0
@@ -37,8 +40,8 @@ def drop(x: torch.Tensor, probability: float, seed: int) -> torch.Tensor:
         threshold = min(round(probability * _SEEDS), _SEEDS - 1)
         x = x.contiguous()
         out = torch.empty_like(x)
-        kept_scale = kernels.np.float32(_SEEDS / (_SEEDS - threshold))
-        number, limit = kernels.np.uint32(seed % _SEEDS), kernels.np.uint32(threshold)
+        kept_scale = np.float32(_SEEDS / (_SEEDS - threshold))
+        number, limit = np.uint32(seed % _SEEDS), np.uint32(threshold)
         kernels.drop(x.detach().view(-1).numpy(), out.view(-1).numpy(), number, limit, kept_scale)
         return out
     generator = torch.Generator(device=x.device).manual_seed(seed)
@@ -53,7 +56,7 @@ class _Dropout(torch.autograd.Function):
         return drop(x, probability, seed)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         return drop(grad, *ctx.how), None, None
 
@@ -76,7 +79,7 @@ class _Gelu(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
         (slope,) = ctx.saved_tensors
         product: torch.Tensor = grad * slope
@@ -84,8 +87,8 @@ class _Gelu(torch.autograd.Function):
 
 
 def gelu(x: torch.Tensor) -> torch.Tensor:
-    """Exact GELU."""
-    if has_kernels(x):
+    """Exact GELU. Without a gradient torch's own is as good, and shares itself out over all threads."""
+    if has_kernels(x) and torch.is_grad_enabled():
         out: torch.Tensor = _Gelu.apply(x)  # type: ignore[no-untyped-call]
         return out
     return nn.functional.gelu(x)
@@ -99,7 +102,7 @@ class _ReluSquared(torch.autograd.Function):
         return positive.square()
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
         (positive,) = ctx.saved_tensors
         product: torch.Tensor = (grad * positive).mul_(2.0)
@@ -117,13 +120,13 @@ class _RMSNorm(torch.autograd.Function):
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
         rows = x.contiguous().view(-1, x.shape[-1])
         out, inverse = torch.empty_like(rows), rows.new_empty(len(rows))
-        epsilon = kernels.np.float32(NORM_EPSILON)
+        epsilon = np.float32(NORM_EPSILON)
         kernels.rms_norm(rows.detach().numpy(), epsilon, out.numpy(), inverse.numpy())
         ctx.save_for_backward(out, inverse)
         return out.view(x.shape)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
         normed, inverse = ctx.saved_tensors
         rows, out = grad.contiguous().view(normed.shape), torch.empty_like(normed)
@@ -146,7 +149,7 @@ class _Rotate(torch.autograd.Function):
         return _turn(x, cosine, sine)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         cosine, sine = ctx.saved_tensors
         return _turn(grad, cosine, -sine), None, None  # turned back
@@ -196,7 +199,7 @@ class _CausalAttention(torch.autograd.Function):
         return out.view(B, H, T, D)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         qkv, out, *saved = ctx.saved_tensors
         probability, seed = ctx.how
@@ -228,9 +231,9 @@ class _CausalAttention(torch.autograd.Function):
 
 
 def causal_softmax(scores: torch.Tensor, begin: int, scale: float) -> torch.Tensor:
-    """softmax(scale * scores), (N, Q, K), maybe in place: query i of these is number begin + i and sees no later key."""
+    """softmax(scale * scores), (N, Q, K), maybe in place: query i is number begin + i and sees no later key."""
     if has_kernels(scores):
-        kernels.causal_softmax(scores.numpy(), begin, kernels.np.float32(scale))
+        kernels.causal_softmax(scores.numpy(), begin, np.float32(scale))
         return scores
     mask = scores.new_full(scores.shape[1:], -math.inf).triu_(begin + 1)
     return torch.softmax(torch.add(mask, scores, alpha=scale), dim=-1)
@@ -240,7 +243,7 @@ def _score_grad(grad: torch.Tensor, probabilities: torch.Tensor, inner: torch.Te
     """The gradient of the probabilities `grad` (N, Q, K) becomes that of the scores, in place; `inner` (N, Q)."""
     if has_kernels(grad):
         rows = (grad.view(-1, grad.shape[-1]).numpy(), probabilities.view(-1, grad.shape[-1]).numpy())
-        kernels.score_grad(*rows, inner.reshape(-1).numpy(), kernels.np.float32(scale))
+        kernels.score_grad(*rows, inner.reshape(-1).numpy(), np.float32(scale))
     else:
         grad.sub_(inner.unsqueeze(-1)).mul_(probabilities).mul_(scale)
 
@@ -248,11 +251,13 @@ def _score_grad(grad: torch.Tensor, probabilities: torch.Tensor, inner: torch.Te
 def causal_attention(qkv: torch.Tensor, probability: float = 0.0, seed: int | None = None) -> torch.Tensor:
     """Attention of packed queries, keys and values (3, B, H, T, D), contiguous, into (B, H, T, D).
 
-    Dropout acts on the probabilities, unless `seed` is None. Without dropout on a GPU, torch's own kernel.
+    Dropout acts on the probabilities, unless `seed` is None. Without dropout, torch's own kernel serves on a GPU, and
+    where no gradient is wanted: on a CPU only its way back is slow.
     """
     seed = None if probability == 0.0 else seed
-    if qkv.device.type == "cuda" and seed is None:
-        return nn.functional.scaled_dot_product_attention(*qkv.unbind(0), is_causal=True)
+    if seed is None and (qkv.device.type == "cuda" or not torch.is_grad_enabled()):
+        queries, keys, values = qkv.unbind(0)
+        return nn.functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
     out: torch.Tensor = _CausalAttention.apply(qkv, probability, seed)  # type: ignore[no-untyped-call]
     return out
 
@@ -262,14 +267,14 @@ class _TiedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hidden: torch.Tensor, table: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        R, V = hidden.shape[0], table.shape[0]
-        rows = max(1, _ROWS_AT_ONCE // V)
-        losses = hidden.new_empty(R)
+        num_rows = len(hidden)
+        rows = max(1, _LOGITS_AT_ONCE // len(table))
+        losses = hidden.new_empty(num_rows)
         grad_hidden, grad_table = torch.empty_like(hidden), torch.zeros_like(table)
-        for begin in range(0, R, rows):
+        for begin in range(0, num_rows, rows):
             part = slice(begin, begin + rows)
             logits = hidden[part] @ table.T  # (rows, V)
-            scale = kernels.np.float32(1.0 / R)
+            scale = np.float32(1.0 / num_rows)
             kernels.cross_entropy(logits.numpy(), targets[part].numpy(), scale, losses[part].numpy())
             torch.mm(logits, table, out=grad_hidden[part])
             grad_table.addmm_(logits.T, hidden[part])
@@ -277,7 +282,7 @@ class _TiedLoss(torch.autograd.Function):
         return losses.mean()
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
         grad_hidden, grad_table = ctx.saved_tensors
         return grad_hidden * grad, grad_table * grad, None

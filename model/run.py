@@ -132,14 +132,14 @@ class Run:
             disable=not progress,
         )
         saved_at = time.perf_counter()
-        shares = ParallelGradient(
+        self.shares = ParallelGradient(
             self.model, num_threads=torch.get_num_threads(), dtype=self.dtype, is_compiled=self.is_compiled
         )
         if progress:
             bar.write(f"{self.identity['contestant']}: {self._how()}", file=sys.stderr)
-        with bar, shares, stop_on_signals() as wish:
+        with bar, self.shares, stop_on_signals() as wish:
             while (before := self.spent.progress(budget)) < 1.0:
-                loss = self._step(before, shares)
+                loss = self._step(before)
                 after = self.spent.progress(budget)
                 improved = self._log(loss, before, is_evaluation_due(before, after, self.config.val_every_fraction))
                 bar.set_postfix_str(self._postfix(loss), refresh=False)
@@ -153,7 +153,7 @@ class Run:
                     self._stop(wish.signal_name)
         return self._result(first_step)
 
-    def _step(self, progress: float, shares: ParallelGradient) -> float:
+    def _step(self, progress: float) -> float:
         """One optimizer step at `progress`; returns the loss of its batch in nats per token.
 
         Raises ConfigError for a loss or gradient that is not finite, before it can reach the weights.
@@ -169,7 +169,7 @@ class Run:
         self.learning_rate = config.learning_rate * factor
         inputs, targets = self.windows.batch(self.spent.steps)
         num_chars = int(self.token_num_chars[targets].sum())
-        loss_nats = shares.backward(inputs, targets)
+        loss_nats = self.shares.backward(inputs, targets)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.gradient_clip)
         self._require_finite(loss_nats, "loss")
         self._require_finite(norm.item(), "gradient")

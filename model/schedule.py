@@ -102,7 +102,7 @@ class TrainConfig:
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the matrix products; `auto` takes bfloat16 where the hardware has instructions for it."""
     compile: Literal["auto", "on", "off"] = "auto"
-    """torch.compile; `auto` takes it on a GPU where a C compiler is found, never on a CPU, which has its own kernels."""
+    """torch.compile; `auto` takes it on a GPU with a C compiler, never on a CPU, which has its own kernels."""
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "val_characters", "log_every_steps"):

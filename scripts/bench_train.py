@@ -17,6 +17,7 @@ from compare.bench_train import Shape
 from data.config import require
 from data.files import write_json
 from data.layout import Layout
+from model.schedule import choose_dtype
 from scripts import cli
 
 SHAPES = {Shape(256, 0.0): 2.0, Shape(256, 0.1): 2.0, Shape(4096, 0.0): 1.5}  # and the ratio wanted
@@ -35,7 +36,12 @@ def main() -> None:
     require(arguments.threads > 0, f"--threads: must be 1 or more, found {arguments.threads}")
     model = Path(arguments.nanogpt) / "model.py"
     require(not arguments.nanogpt or model.exists(), f"--nanogpt: {model} does not exist; name nanoGPT's folder")
-    entries = bench_train.contestants(arguments.nanogpt, arguments.threads, compiled=not arguments.no_compile)
+    has_bfloat16 = choose_dtype("auto", torch.device("cpu")) == torch.bfloat16
+    if not has_bfloat16:
+        print("left out: bfloat16, for which this CPU has no instructions\n")
+    entries = bench_train.contestants(
+        arguments.nanogpt, arguments.threads, compiled=not arguments.no_compile, bfloat16=has_bfloat16
+    )
     lines, targets = [], []
     for shape, wanted in SHAPES.items():
         own = bench_train.measure(
@@ -47,7 +53,7 @@ def main() -> None:
         ratio = own[0].best / fastest.best if fastest and not own[0].failed else None
         reached = ratio is not None and ratio >= wanted
         targets.append({"shape": shape.name, "wanted": wanted, "found": ratio, "reached": reached})
-    path = Layout(Path(".")).reports / "bench_train.json"
+    path = Layout(Path()).reports / "bench_train.json"
     machine = f"{platform.machine()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}"
     facts = {"torch": str(torch.__version__), "machine": machine, "threads": arguments.threads}
     write_json(path, {**facts, "lines": [asdict(line) for line in lines], "targets": targets})

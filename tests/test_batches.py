@@ -78,9 +78,7 @@ def test_drawing_leaves_torchs_generator_alone(tmp_path):
 
 def epochs(tmp_path, num_tokens, batch_size, seed=1):
     split = windows(tmp_path, num_tokens)
-    return EpochWindows(
-        encoded_split(split, num_tokens), block_size=B, batch_size=batch_size, seed=seed
-    )
+    return EpochWindows(encoded_split(split, num_tokens), block_size=B, batch_size=batch_size, seed=seed)
 
 
 def encoded_split(drawn, num_tokens):
@@ -124,7 +122,9 @@ def test_a_step_of_an_epoch_does_not_depend_on_what_was_drawn_before(tmp_path):
 
 def test_the_order_is_chosen_by_name(tmp_path):
     split = encoded_split(windows(tmp_path, 30), 30)
-    kinds = {order: type(windows_of(order, split, block_size=B, batch_size=1, seed=1)) for order in ("random", "epochs")}
+    kinds = {
+        order: type(windows_of(order, split, block_size=B, batch_size=1, seed=1)) for order in ("random", "epochs")
+    }
     assert kinds == {"random": RandomWindows, "epochs": EpochWindows}
     with pytest.raises(DataError, match="8 tokens"):
         windows_of("epochs", encoded_split(windows(tmp_path, 30), 8), block_size=B, batch_size=1, seed=1)

@@ -275,3 +275,15 @@ def test_a_context_in_characters_is_recorded_as_not_held_equal(tmp_path: Path) -
         "same": [("context", "tokens", "characters")],
         "own": [("context", "tokens", "characters"), ("model.block_size", 128, 90)],
     }
+
+
+def test_the_modern_preset_brings_its_training_settings_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+    plain = load(tmp_path).contestants["char"].train
+    assert (plain.optimizer, plain.order) == ("adamw", "random")
+    settings = ("model.preset=modern", "train.order=random")
+    contestant = load(tmp_path, settings=settings).contestants["char"]
+    assert (contestant.train.optimizer, contestant.train.schedule) == ("muon", "linear")
+    assert contestant.train.order == "random"
+    assert contestant.model_config(50).rope is True
+    with pytest.raises(ConfigError, match=r"model\.preset: 'modrn' is not one of gpt2, modern"):
+        load(tmp_path, settings=("model.preset=modrn",))

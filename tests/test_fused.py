@@ -84,7 +84,7 @@ def test_attention_with_dropout_is_the_formula_with_its_own_mask():
 
 @pytest.mark.parametrize("V", [3, 300])
 def test_the_head_and_its_loss_are_cross_entropy_whatever_the_chunk(V, monkeypatch):
-    monkeypatch.setattr(fused, "_ROWS_AT_ONCE", 4 * V)  # 4 rows at a time, and a last chunk of 2
+    monkeypatch.setattr(fused, "_LOGITS_AT_ONCE", 4 * V)  # 4 rows at a time, and a last chunk of 2
     torch.manual_seed(2)
     hidden, table, targets = torch.randn(10, 6), torch.randn(V, 6), torch.randint(V, (10,))
     assert_like_float64(
@@ -173,3 +173,12 @@ def test_products_of_rotated_vectors_know_distances_only():
     for distance in (0, 3, 11):
         diagonal = products.diagonal(-distance)
         torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), rtol=1e-4, atol=1e-4)
+
+
+def test_without_a_gradient_the_results_are_the_same_within_float_noise():
+    torch.manual_seed(7)
+    qkv, x = torch.randn(3, 2, 2, 70, 8), torch.randn(1000)
+    with torch.inference_mode():
+        attended, bent = causal_attention(qkv), gelu(x)
+    torch.testing.assert_close(attended.clone(), causal_attention(qkv), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(bent.clone(), gelu(x), rtol=1e-5, atol=1e-6)

@@ -10,7 +10,6 @@ from data.errors import ConfigError
 from model.gpt import SWITCHES, MiniGPT, MiniGPTConfig
 from model_helpers import tiny_model
 
-
 # 20 losses of `walk`. gpt2's were the same before attention and loss were written by hand (within 1e-6).
 GOLDEN = {
     "gpt2": [

@@ -74,7 +74,13 @@ def test_the_report_holds_the_facts_and_agrees_with_the_losses_on_disk(tmp_path)
     assert report["block"]["tokens"] == 8
     assert report["block"]["mean_characters"] == pytest.approx(8 * splits["train"].num_chars / len(splits["train"].ids))
     assert report["selected"] == checkpoint.load(folder / "best.pt")["best"]
-    assert report["environment"] == {"device": "cpu", "num_threads": 1, "torch": torch.__version__, "dtype": "float32"}
+    assert report["environment"] == {
+        "device": "cpu",
+        "num_threads": 1,
+        "torch": torch.__version__,
+        "dtype": "float32",
+        "compile": False,
+    }
     assert report["evaluate"] == {"batch_size": 16, "stride": 4, "alarm_below_bits_per_char": 0.5}
     for name in ("val", "test"):
         scored, split = report["splits"][name], splits[name]

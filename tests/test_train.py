@@ -48,8 +48,8 @@ def at_step(monkeypatch, step, action):
     """Call `action` right after optimizer step `step`."""
     original = Run._step
 
-    def spied(self, progress, shares):
-        loss = original(self, progress, shares)
+    def spied(self, progress):
+        loss = original(self, progress)
         if self.spent.steps == step:
             action()
         return loss
@@ -153,10 +153,10 @@ def test_best_holds_the_average_of_the_weights_by_its_formula(house, tmp_path, m
     weights = []
     original = Run._step
 
-    def spied(self, progress, shares):
+    def spied(self, progress):
         if not weights:
             weights.append({k: v.clone() for k, v in self.model.state_dict().items()})
-        loss = original(self, progress, shares)
+        loss = original(self, progress)
         weights.append({k: v.clone() for k, v in self.model.state_dict().items()})
         return loss
 
@@ -423,11 +423,11 @@ def test_a_train_split_without_a_window_or_an_empty_val_leaves_nothing_behind(ho
 def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_good_state(house, tmp_path, monkeypatch, value):
     original = Run._step
 
-    def spoil(self, progress, shares):
+    def spoil(self, progress):
         if self.spent.steps == 7:
             with torch.no_grad():
                 self.model.final_norm.bias.fill_(value)
-        return original(self, progress, shares)
+        return original(self, progress)
 
     monkeypatch.setattr(Run, "_step", spoil)
     with pytest.raises(ConfigError) as caught:
