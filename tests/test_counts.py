@@ -217,7 +217,7 @@ def invalid_at(raw: bytes) -> int:
 
 def check_utf8(raw: bytes) -> None:
     laid_out = lay_out(np.frombuffer(raw, dtype=np.uint8), np.array([len(raw)], dtype=np.int64))
-    assert first_invalid(laid_out.text, laid_out.words, len(raw)) == invalid_at(raw)
+    assert first_invalid(laid_out.text, laid_out.at, len(raw)) == invalid_at(raw)
 
 
 # The first and the last byte of every kind in the Unicode standard's table of well-formed sequences.

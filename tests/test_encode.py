@@ -11,14 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data.errors import TokenizerError
-from tokenizer import bpe, encode, intern, kernels, reference
+from tokenizer import bpe, intern, reference
 from tokenizer.bpe import BPETokenizer, merge_strings
 from tokenizer.bytelevel import BYTE_CHARACTERS
-from tokenizer.encode import MergeTable, encode_texts, joins_of
-from tokenizer.intern import NEVER_CUT, text_bytes
+from tokenizer.cuts import NEVER
+from tokenizer.encode import encode_short, encode_texts
+from tokenizer.intern import text_bytes
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.train import TokenizerConfig, learn_merges
-from tokenizer_helpers import read_shared
+from tokenizer_helpers import merge_table, read_shared
 
 KINDS: list[tuple[str, SplitPattern]] = [
     ("char_bpe", "none"),
@@ -76,13 +77,12 @@ def by_document(encoded: tuple[np.ndarray, np.ndarray]) -> list[list[int]]:
 
 
 @contextmanager
-def sizes_set(span_bytes: int, group_characters: int, long_piece: int) -> Iterator[None]:
+def sizes_set(span_bytes: int, group_characters: int) -> Iterator[None]:
     """Everything that is cut, cut small."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intern, "_SPAN_BYTES", span_bytes)
         patch.setattr(bpe, "_GROUP_CHARACTERS", group_characters)
         patch.setattr(bpe, "_SHORT_TEXT", 3)
-        patch.setattr(encode, "_LONG_PIECE", long_piece)
         yield
 
 
@@ -95,14 +95,14 @@ def _compile_the_kernels() -> None:
 
 # ----------------------------------------------------------------------------------------------- equal to the reference
 
-Case = tuple[list[str], list[str], int, int | None, int, tuple[int, int, int]]
+Case = tuple[list[str], list[str], int, int | None, int, tuple[int, int]]
 cases = st.tuples(
     documents_lists,
     documents_lists,
     st.integers(0, 40),
     st.none() | st.integers(0, 45),
     st.sampled_from([1, 2]),
-    st.tuples(sizes, sizes, st.sampled_from([1, 2, 5, 128])),
+    st.tuples(sizes, sizes),
 )
 
 
@@ -141,7 +141,7 @@ def test_empty_documents(kind: str, split_pattern: SplitPattern, documents: list
     tokenizer = trained(kind, split_pattern, ["ab ab a"], 3)
     wanted = [replayed(tokenizer, document) for document in documents]
     assert by_document(tokenizer.encode_documents(documents, num_threads=num_threads)) == wanted
-    with sizes_set(1, 1, 1):
+    with sizes_set(1, 1):
         assert by_document(tokenizer.encode_documents(documents, num_threads=num_threads)) == wanted
 
 
@@ -160,33 +160,20 @@ def test_no_token_reaches_across_a_cut(
     kind: str, documents: list[str], num_merges: int, limit: int, span_bytes: int
 ) -> None:
     tokenizer = trained(kind, "none", documents, num_merges)
-    table, joins = tokenizer._table(limit)
-    with sizes_set(span_bytes, 10**9, 128):
-        cut = encode_texts(text_bytes(documents), table, "none", joins, tokenizer._symbols, num_threads=2)
-    whole = encode_texts(text_bytes(documents), table, "none", NEVER_CUT, tokenizer._symbols, num_threads=1)
+    table = tokenizer._table(limit)
+    cuts = tokenizer._cuts(table.limit)
+    with sizes_set(span_bytes, 10**9):
+        cut = encode_texts(text_bytes(documents), table, "none", cuts, num_threads=2)
+    whole = encode_texts(text_bytes(documents), table, "none", NEVER, num_threads=1)
     assert by_document(cut) == by_document(whole)
-    for token in tokenizer.token_bytes[: len(tokenizer.base_tokens) + table.limit]:
-        assert all(joins[left, right] for left, right in pairwise(token))
-
-
-def test_joins_by_hand() -> None:
-    tokens = [b"a", b"b", b"c", b"ab", b"abc", b"cab"]
-    pairs = np.array([[0, 1], [3, 2], [2, 3]], dtype=np.int32)
-    for limit, wanted in ((0, set()), (1, {b"ab"}), (2, {b"ab", b"bc"}), (3, {b"ab", b"bc", b"ca"})):
-        joins = joins_of(tokens, pairs, limit, ascii_only=False)
-        assert joins.shape == (256, 256)
-        assert {bytes([left, right]) for left, right in np.argwhere(joins).tolist()} == wanted
-    joins = joins_of(tokens, pairs, 1, ascii_only=True)
-    assert joins[0x80:].all() and joins[:, 0x80:].all()
-    assert np.argwhere(joins[:0x80, :0x80]).tolist() == [[ord("a"), ord("b")]]
 
 
 def test_cuts_are_where_they_help() -> None:
     """If nothing could be cut, the property above would hold for nothing."""
     tokenizer = trained("char_bpe", "none", ["ab ab 1 ab\n"], 2)
-    _, joins = tokenizer._table(None)
-    assert 0 < joins[:0x80, :0x80].sum() <= 2
-    with sizes_set(1, 10**9, 128):
+    joins = tokenizer._cuts(2).joins
+    assert 0 < np.count_nonzero(joins[:0x80, :0x80]) <= 2
+    with sizes_set(1, 10**9):
         assert len(intern.shares_of(text_bytes(["1111 1111"]), 3, joins=joins)) == 3
 
 
@@ -241,7 +228,7 @@ def test_every_unknown_character_is_named_with_its_offset(
     tokenizer = trained("char_bpe", split_pattern, ["ab ab"], 1)
     documents = ["ab a\n", "é a", "", "abx aé \u0436\n", "x y"]
     text = "".join(documents)
-    with sizes_set(2, group, 128), pytest.raises(TokenizerError) as raised:
+    with sizes_set(2, group), pytest.raises(TokenizerError) as raised:
         tokenizer.encode_documents(documents, num_threads=num_threads)
     message = str(raised.value)
     assert message.startswith("3 characters have no token")
@@ -254,7 +241,7 @@ def test_every_unknown_character_is_named_with_its_offset(
 def test_a_lone_surrogate_is_refused_with_its_offset(kind: str, split_pattern: SplitPattern) -> None:
     tokenizer = trained(kind, split_pattern, ["ab ab"], 1)
     for group in (1, 10**6):
-        with sizes_set(2, group, 128), pytest.raises(TokenizerError, match=r"D800.*\b4\b|\b4\b.*D800"):
+        with sizes_set(2, group), pytest.raises(TokenizerError, match=r"D800.*\b4\b|\b4\b.*D800"):
             tokenizer.encode_documents(["ab a", "\ud800b"], num_threads=2)
 
 
@@ -267,12 +254,15 @@ def test_the_limit_is_not_negative() -> None:
 
 
 def test_pieces_keep_their_borders() -> None:
-    pairs = np.array([[0, 1], [2, 2]], dtype=np.int32)
-    table = MergeTable(pairs, kernels.build_ranks(pairs), base_size=2, limit=2)
-    symbols = np.array([0, 1, 0, 1, 0, 1], dtype=np.int32)
-    ids, offsets = encode.encode_pieces(symbols, np.array([0, 1, 1, 5, 6, 6], dtype=np.int64), table)
+    """Of six symbols 010101 cut as 0|1010|1, with an empty piece at two places."""
+    table = merge_table([(0, 1), (2, 2)], base_size=2, limit=2)
+    text, offsets = np.array([0, 1, 0, 1, 0, 1], dtype=np.uint8), np.array([0, 1, 1, 5, 6, 6], dtype=np.int64)
+    ids = encode_short(
+        *(text, offsets, table.base_ids, table.is_bytes, table.pairs, table.ranks, table.low_ranks),
+        *(table.limit, table.base_size),
+    )
     assert ids.tolist() == [0, 1, 2, 0, 1]
-    assert offsets.tolist() == [0, 1, 1, 4, 5, 5]
+    assert ids.dtype == np.int32
 
 
 @every_kind

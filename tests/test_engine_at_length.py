@@ -1,6 +1,8 @@
 """The engine against the reference through `learn_merges`: patterns, kinds, threads; and against plain recounts."""
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -120,3 +122,38 @@ def test_2000_merges_of_wikitext(kind: str, split_pattern: SplitPattern, tie_bre
         assert (merge.rank, merge.pair, merge.count, merge.new_id) == (rank, winner, count, len(base) + rank)
         after, _ = tokenizer.encode_documents(pieces, limit=rank + 1)
         assert merge.replacements == num_tokens - len(after)
+
+
+def naive_greatest_bytes(text: str, num_merges: int) -> list[tuple[bytes, bytes]]:
+    """The trainer of the CS336 assignment as one would write it first: count all pairs of all words every round."""
+    words = Counter(tuple(bytes([byte]) for byte in word.encode()) for word in pretokenize(text, "gpt2"))
+    merges = []
+    for _ in range(num_merges):
+        counts: Counter[tuple[bytes, bytes]] = Counter()
+        for word, number in words.items():
+            for pair in pairwise(word):
+                counts[pair] += number
+        left, right = max(counts, key=lambda pair: (counts[pair], pair))
+        merges.append((left, right))
+        merged: Counter[tuple[bytes, ...]] = Counter()
+        for word, number in words.items():
+            halves, i = [], 0
+            while i < len(word):
+                is_found = word[i : i + 2] == (left, right)
+                halves.append(left + right if is_found else word[i])
+                i += 2 if is_found else 1
+            merged[tuple(halves)] += number
+        words = merged
+    return merges
+
+
+def test_the_rule_of_cs336_against_a_naive_trainer_of_its_own() -> None:
+    """500 tokens on 133 kB: 256 bytes and 244 merges, ties to the lexicographically greatest pair of byte strings."""
+    text = read_shared("wikitext2/wiki.test.raw").encode()[:133_000].decode("utf-8", "ignore")
+    config = TokenizerConfig("byte_bpe", 500, split_pattern="gpt2", tie_break="greatest_bytes")
+    training = learn_merges([text], BYTE_CHARACTERS, config, num_merges=244)
+    tokenizer = BPETokenizer(
+        BYTE_CHARACTERS, merge_strings(BYTE_CHARACTERS, training), kind="byte_bpe", split_pattern="gpt2"
+    )
+    learned = [tuple(tokenizer.token_bytes[tokenizer.stoi[half]] for half in pair) for pair in tokenizer.merges]
+    assert learned == naive_greatest_bytes(text, 244)

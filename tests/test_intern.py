@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from data.errors import TokenizerError
 from tokenizer import intern as module
-from tokenizer.intern import CUTS, NEVER_CUT, WHOLE, Interned, TextBytes, intern, lay_out, shares_of, text_bytes
+from tokenizer.borders import CUTS, WHOLE
+from tokenizer.cuts import NEVER, Cuts
+from tokenizer.intern import Interned, TextBytes, intern, lay_out, shares_of, text_bytes
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.scan import PATTERN_NUMBERS
 from tokenizer_helpers import LOSSLESS_TEXTS, SURROGATES
@@ -197,46 +199,6 @@ def test_any_bytes(pieces: list[bytes]) -> None:
     check_whole(pieces)
 
 
-MASK = 2**64 - 1
-
-
-def mixed(state: int, word: int) -> int:
-    """One step of the hash of long pretokens."""
-    product = (state ^ word) * int(module._MULTIPLIER) & MASK
-    return product ^ (product >> 32)
-
-
-def colliding(first_words: Sequence[int]) -> list[bytes]:
-    """Pieces of 32 bytes that all have one hash: the second word undoes what the first one did."""
-    pieces, wanted = [], None
-    for first in first_words:
-        state = mixed(32, first)
-        wanted = state if wanted is None else wanted
-        second = state ^ wanted ^ 12345
-        pieces.append(b"".join(word.to_bytes(8, "little") for word in (first, second, 777, 888)))
-    return pieces
-
-
-def test_pieces_of_equal_hash_stay_apart() -> None:
-    pieces = colliding(range(100))
-    assert len(set(pieces)) == 100
-    laid_out = lay_out(np.frombuffer(b"".join(pieces), dtype=np.uint8), np.arange(32, 3201, 32, dtype=np.int64))
-    keys = {int(module._key_of(laid_out.words, start, 32)) for start in range(0, 3200, 32)}
-    assert len(keys) == 1, "the hash has changed: make this test collide again"
-    check_whole(pieces)
-
-
-@pytest.mark.parametrize("size", range(8, 34))
-def test_comparison_sees_every_byte(size: int) -> None:
-    for offset in (0, 3):  # aligned to words and not
-        for differing in range(size):
-            raw = np.full(100, 7, dtype=np.uint8)
-            raw[48 + offset + differing] ^= 0x80
-            words = lay_out(raw, np.array([100], dtype=np.int64)).words
-            assert not module._is_same(words, offset, 48 + offset, size)
-            assert module._is_same(words, 0, offset, size)
-
-
 def test_the_map_grows() -> None:
     """More distinct pretokens than it has room for at first, several times over, in both lengths of key."""
     words = [f"w{number:x}" if number % 3 else f"longer word {number}".replace(" ", "_") for number in range(70_000)]
@@ -309,7 +271,7 @@ def cut_by_hand(document: bytes, joins: np.ndarray) -> list[bytes]:
     st.integers(1, 30),
 )
 def test_cuts(documents: list[str], together: set[tuple[int, int]], num_threads: int, span_bytes: int) -> None:
-    joins = np.zeros((256, 256), dtype=np.uint8)
+    joins = np.zeros((256, 256), dtype=np.uint16)
     for left, right in together:
         joins[left, right] = 1
     laid_out = text_bytes(documents)
@@ -319,7 +281,7 @@ def test_cuts(documents: list[str], together: set[tuple[int, int]], num_threads:
     check_spans(laid_out, np.concatenate(shares))
     found: list[bytes] = []
     for share in shares:
-        interned = intern(laid_out, share, CUTS, joins=joins, keep_sequence=True)
+        interned = intern(laid_out, share, CUTS, cuts=Cuts(joins, NEVER.contexts), keep_sequence=True)
         check_interned(laid_out, interned, sequence_of(laid_out, interned))
         found += sequence_of(laid_out, interned)
     assert found == [piece for document in documents for piece in cut_by_hand(document.encode(), joins)]
@@ -328,8 +290,8 @@ def test_cuts(documents: list[str], together: set[tuple[int, int]], num_threads:
 def test_never_cut_keeps_documents_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SPAN_BYTES", 3)
     laid_out = text_bytes(["some words", "", "é\n\n", "some words"])
-    [spans] = shares_of(laid_out, 1, joins=NEVER_CUT)
-    interned = intern(laid_out, spans, CUTS, joins=NEVER_CUT, keep_sequence=True)
+    [spans] = shares_of(laid_out, 1, joins=NEVER.joins)
+    interned = intern(laid_out, spans, CUTS, cuts=NEVER, keep_sequence=True)
     check_interned(laid_out, interned, [b"some words", "é\n\n".encode(), b"some words"])
     assert interned.span_ends.tolist() == [1, 1, 2, 3]
 
@@ -346,7 +308,11 @@ def test_layout(documents: list[str]) -> None:
     size = sum(map(len, raw))
     assert laid_out.text[:size].tobytes() == b"".join(raw)
     assert len(laid_out.text) >= size + 16 and not laid_out.text[size:].any()
-    assert laid_out.words.tobytes() == laid_out.text.tobytes()
+    raw_text = laid_out.text.tobytes()
+    assert [int(word) for word in laid_out.at] == [
+        int.from_bytes(raw_text[i : i + 8], "little") for i in range(len(raw_text) - 7)
+    ]
+    assert np.shares_memory(laid_out.at, laid_out.text)
 
 
 @pytest.mark.parametrize("text", SURROGATES.values(), ids=SURROGATES.keys())

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tokenizer import encode, kernels
+from tokenizer import kernels
+from tokenizer.encode import encode_short
 from tokenizer.reference import TIE_BREAKS, Pair
-from tokenizer_helpers import encode_with, flatten, train_with
+from tokenizer_helpers import encode_with, flatten, merge_table, train_with
 
 BASE_SIZE = 3
 sequences = st.lists(st.lists(st.integers(0, BASE_SIZE - 1), max_size=30), max_size=6)
@@ -89,13 +90,17 @@ def test_neighbours_do_not_change_a_pretoken(texts: list[list[int]], merges: lis
 
 
 def test_encode_leaves_its_input_alone() -> None:
-    pairs = np.array([[0, 0]], dtype=np.int32)
-    ranks = kernels.build_ranks(pairs)
-    symbols, offsets = flatten([[0, 0, 0], [0] * (encode._LONG_PIECE + 1)])
-    before = symbols.copy(), offsets.copy(), pairs.copy(), ranks.copy()
-    encode.encode_pieces(symbols, offsets, encode.MergeTable(pairs, ranks, base_size=1, limit=1))
-    kernels.replay(symbols, pairs, ranks, 1, 1)
-    for array, copy in zip((symbols, offsets, pairs, ranks), before, strict=True):
+    table = merge_table([(0, 0)], base_size=1, limit=1)
+    symbols, offsets = flatten([[0, 0, 0], [0] * (kernels._LONG_PIECE + 1)])
+    text = symbols.astype(np.uint8)
+    arrays = text, symbols, offsets, table.base_ids, table.pairs, table.ranks, table.low_ranks
+    before = [array.copy() for array in arrays]
+    encode_short(
+        *(text, offsets, table.base_ids, table.is_bytes, table.pairs, table.ranks, table.low_ranks),
+        *(table.limit, table.base_size),
+    )
+    kernels.replay(symbols, table.pairs, table.ranks, 1, 1)
+    for array, copy in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, copy)
 
 
@@ -154,7 +159,7 @@ def test_long_and_short_pieces_side_by_side(
 @pytest.mark.parametrize("difference", [-1, 0, 1])
 def test_both_ways_agree_where_one_takes_over(difference: int) -> None:
     generator = np.random.default_rng(7)
-    size = encode._LONG_PIECE + difference
+    size = kernels._LONG_PIECE + difference
     texts = [[0] * size, ([0, 0, 1] * size)[:size], generator.integers(0, BASE_SIZE, size).tolist()]
     merges = [(0, 0), (3, 3), (1, 3), (0, 1), (2, 2), (4, 4), (5, 5)]
     check_encoding(texts, merges, len(merges))

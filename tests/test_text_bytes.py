@@ -31,7 +31,7 @@ PIECES = [
 
 def invalid_at(raw: bytes) -> int:
     laid_out = lay_out(np.frombuffer(raw, dtype=np.uint8), np.array([len(raw)]))
-    return int(first_invalid(laid_out.text, laid_out.words, len(raw)))
+    return int(first_invalid(laid_out.text, laid_out.at, len(raw)))
 
 
 def test_the_check_equals_pythons() -> None:

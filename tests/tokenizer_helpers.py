@@ -11,7 +11,9 @@ import pytest
 
 from data.splits import Split
 from tokenizer import engine, kernels, reference
-from tokenizer.encode import MergeTable, encode_pieces
+from tokenizer.cuts import NEVER
+from tokenizer.encode import MergeTable, encode_texts
+from tokenizer.intern import lay_out
 from tokenizer.reference import Pair, TieBreak, Training
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -108,6 +110,20 @@ def train_with(
     )
 
 
+def merge_table(merges: Sequence[Pair], base_size: int, limit: int) -> MergeTable:
+    """A table over base symbols below 256, where byte b is symbol b."""
+    pairs = np.array(merges, dtype=np.int32).reshape(-1, 2)
+    return MergeTable(
+        pairs=pairs,
+        ranks=kernels.build_ranks(pairs),
+        low_ranks=kernels.build_low_ranks(pairs, base_size),
+        base_ids=np.arange(256, dtype=np.int32),
+        is_bytes=True,
+        base_size=base_size,
+        limit=limit,
+    )
+
+
 def encode_with(
     encoder: str, sequences: Sequence[Sequence[int]], merges: Sequence[Pair], base_size: int, limit: int | None = None
 ) -> list[list[int]]:
@@ -117,8 +133,8 @@ def encode_with(
         return [reference.encode(sequence, merges[:limit], base_size) for sequence in sequences]
     assert encoder == "engine"
     symbols, offsets = flatten(sequences)
-    pairs = np.array(merges, dtype=np.int32).reshape(-1, 2)
-    ids, ends = encode_pieces(symbols, offsets, MergeTable(pairs, kernels.build_ranks(pairs), base_size, limit))
+    laid_out = lay_out(symbols.astype(np.uint8), offsets[1:])
+    ids, ends = encode_texts(laid_out, merge_table(merges, base_size, limit), "none", NEVER)
     assert ends[0] == 0 and ends[-1] == len(ids) and len(ends) == len(sequences) + 1
     return [ids[start:end].tolist() for start, end in pairwise(ends)]
 

@@ -24,13 +24,12 @@ from tokenizer.bytelevel import (
     utf8,
 )
 from tokenizer.char import Alphabet, check_ids
-from tokenizer.counts import character_offsets
-from tokenizer.encode import MergeTable, encode_pieces, encode_texts, joins_of
-from tokenizer.intern import NEVER_CUT, text_bytes
+from tokenizer.cuts import NEVER, Cuts, cuts_of
+from tokenizer.encode import MergeTable, encode_short, encode_texts
+from tokenizer.intern import text_bytes
 from tokenizer.kernels import Int32Array
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.reference import TieBreak, Training
-from tokenizer.scan import UInt8Array
 
 BPEKind = Literal["char_bpe", "byte_bpe"]
 FILE_TYPES: dict[BPEKind, str] = {"char_bpe": "character_bpe", "byte_bpe": "byte_bpe"}
@@ -76,7 +75,9 @@ class BPETokenizer:
         self.itos = dict(enumerate(self.tokens))
         self.special_tokens = _check_special_tokens(special_tokens, len(self.tokens))
         self._ranks = kernels.build_ranks(self._pairs)
-        self._latest_table: tuple[MergeTable, UInt8Array] | None = None
+        self._low_ranks = kernels.build_low_ranks(self._pairs, len(self.base_tokens))
+        self._latest_table: MergeTable | None = None
+        self._latest_cuts: tuple[int, Cuts] | None = None
         self.token_bytes = [self._bytes_of(token) for token in self.tokens]
         self.token_bytes += [utf8(token) for token in self.special_tokens]
 
@@ -140,14 +141,20 @@ class BPETokenizer:
 
     def _encode_short(self, text: str, limit: int | None) -> Int32Array:
         """Ids of a text that is too short for looking for repetitions to pay."""
-        table, _ = self._table(limit)
+        table = self._table(limit)
         pieces = pretokenize(text, self.split_pattern)
-        if self.kind == "char_bpe":
-            symbols, lengths = self._alphabet.ids(text), [len(piece) for piece in pieces]
+        raw = np.frombuffer(utf8(text), dtype=np.uint8)
+        if raw.size == len(text):
+            lengths = [len(piece) for piece in pieces]  # all ASCII
         else:
-            symbols = self._id_of_byte[np.frombuffer(utf8(text), dtype=np.uint8)]
             lengths = [len(piece.encode("utf-8")) for piece in pieces]
-        return encode_pieces(symbols, np.cumsum([0, *lengths], dtype=np.int64), table)[0]
+        ids: Int32Array = encode_short(
+            *(raw, np.cumsum([0, *lengths], dtype=np.int64), table.base_ids, table.is_bytes, table.pairs, table.ranks),
+            *(table.low_ranks, table.limit, table.base_size),
+        )
+        if not len(ids) and text:
+            self._alphabet.ids(text)  # raises, naming what has no token
+        return ids
 
     def _encode_with_special(self, text: str, limit: int | None) -> Iterator[int]:
         longest_first = sorted(self.special_tokens, key=len, reverse=True)
@@ -168,15 +175,16 @@ class BPETokenizer:
 
         Each distinct pretoken is encoded once. Memory beside the ids is bounded: documents are taken in groups.
         """
-        table, joins = self._table(limit)
+        table = self._table(limit)
+        cuts = self._cuts(table.limit)
         all_ids, all_offsets, total = [], [np.zeros(1, dtype=np.int64)], 0
         for group in _groups(texts, _GROUP_CHARACTERS):
             try:
-                ids, offsets = encode_texts(
-                    *(text_bytes(group), table, self.split_pattern, joins, self._symbols), num_threads=num_threads
-                )
-            except TokenizerError:
-                self._symbols_of_text("".join(texts))  # raises again, naming every such character by its offset there
+                ids, offsets = encode_texts(text_bytes(group), table, self.split_pattern, cuts, num_threads=num_threads)
+            except TokenizerError:  # raised anew below, with every character at its offset in all of the texts
+                whole = "".join(texts)
+                utf8(whole)
+                self._alphabet.ids(whole)
                 raise
             all_ids.append(ids)
             all_offsets.append(offsets[1:] + total)
@@ -185,31 +193,27 @@ class BPETokenizer:
             return all_ids[0], np.concatenate(all_offsets)
         return np.concatenate([np.zeros(0, dtype=np.int64), *all_ids]), np.concatenate(all_offsets)
 
-    def _table(self, limit: int | None) -> tuple[MergeTable, UInt8Array]:
-        """The first `limit` merges for the kernels, and where no token reaches across; kept for the latest limit."""
+    def _table(self, limit: int | None) -> MergeTable:
+        """The first `limit` merges for the kernels; kept for the latest limit."""
         limit = len(self.merges) if limit is None else min(limit, len(self.merges))
         if limit < 0:
             raise TokenizerError(f"limit is a number of merges, 0 or more; found {limit}")
-        if self._latest_table is None or self._latest_table[0].limit != limit:
-            joins = NEVER_CUT
-            if self.split_pattern == "none":
-                joins = joins_of(self.token_bytes, self._pairs, limit, ascii_only=self.kind == "char_bpe")
-            table = MergeTable(self._pairs, self._ranks, len(self.base_tokens), limit)
-            self._latest_table = table, joins
+        if self._latest_table is None or self._latest_table.limit != limit:
+            is_bytes = self.kind == "byte_bpe"
+            base_ids = self._id_of_byte if is_bytes else self._alphabet.id_of_code
+            self._latest_table = MergeTable(
+                *(self._pairs, self._ranks, self._low_ranks, base_ids, is_bytes, len(self.base_tokens), limit)
+            )
         return self._latest_table
 
-    def _symbols(self, pool: UInt8Array, offsets: Int64Array) -> tuple[Int32Array, Int64Array]:
-        """Base ids of a pool of pretokens (UTF-8, offsets in bytes), and their offsets."""
-        if self.kind == "byte_bpe":
-            return self._id_of_byte[pool], offsets
-        return self._alphabet.ids(pool.tobytes().decode("utf-8")), character_offsets(pool, offsets)
-
-    def _symbols_of_text(self, text: str) -> None:
-        """Raise TokenizerError if `text` holds what has no token."""
-        if self.kind == "char_bpe":
-            self._alphabet.ids(text)
-        else:
-            utf8(text)
+    def _cuts(self, limit: int) -> Cuts:
+        """Where no token of the first `limit` merges reaches across; kept for the latest limit."""
+        if self.split_pattern != "none":
+            return NEVER
+        if self._latest_cuts is None or self._latest_cuts[0] != limit:
+            tokens = self.token_bytes[: len(self.base_tokens) + limit]
+            self._latest_cuts = limit, cuts_of(tokens, ascii_only=self.kind == "char_bpe")
+        return self._latest_cuts[1]
 
     def decode(self, ids: Sequence[int], errors: str = "strict") -> str:
         """The text of `ids`. Raises TokenizerError for an id out of range and, at byte level, for ids that are not

@@ -36,8 +36,9 @@ class Alphabet:
         if len(np.unique(codes)) != len(codes):
             repeated = next(c for i, c in enumerate(characters) if c in characters[:i])
             raise TokenizerError(f"base token {repeated!r} stands twice in the alphabet")
-        self._id_of_code = np.full(int(codes.max(initial=0)) + 1, -1, dtype=np.int32)
-        self._id_of_code[codes] = np.arange(len(codes), dtype=np.int32)
+        # Shape (highest code point + 1,): the id of a code point, -1 where there is none.
+        self.id_of_code = np.full(int(codes.max(initial=0)) + 1, -1, dtype=np.int32)
+        self.id_of_code[codes] = np.arange(len(codes), dtype=np.int32)
 
     def ids(self, text: str) -> NDArray[np.int32]:
         """The id of every character of `text`, shape (characters,).
@@ -45,11 +46,11 @@ class Alphabet:
         Raises TokenizerError naming each unknown character, its code point and its first offset.
         """
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-        if len(codes) == 0 or codes.max() < len(self._id_of_code):
-            ids: NDArray[np.int32] = self._id_of_code[codes]
+        if len(codes) == 0 or codes.max() < len(self.id_of_code):
+            ids: NDArray[np.int32] = self.id_of_code[codes]
         else:
-            known = codes < len(self._id_of_code)
-            ids = np.where(known, self._id_of_code[np.where(known, codes, 0)], np.int32(-1))
+            known = codes < len(self.id_of_code)
+            ids = np.where(known, self.id_of_code[np.where(known, codes, 0)], np.int32(-1))
         if len(ids) and ids.min() < 0:
             unknown, first = np.unique(codes[ids < 0], return_index=True)
             offsets = np.flatnonzero(ids < 0)[first]

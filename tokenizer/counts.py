@@ -13,11 +13,10 @@ import numpy as np
 
 from data.errors import DataError
 from data.files import atomic_write
+from tokenizer.borders import WHOLE, UInt64Array, eight_at_a_time
 from tokenizer.intern import (
-    WHOLE,
     Interned,
     TextBytes,
-    UInt64Array,
     in_threads,
     intern,
     lay_out,
@@ -77,19 +76,19 @@ def read_text_bytes(path: Path) -> TextBytes:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     buffer[size:] = 0
-    laid_out = TextBytes(buffer, buffer.view(np.uint64), np.array([size], dtype=np.int64))
-    offset = first_invalid(laid_out.text, laid_out.words, size)
+    laid_out = TextBytes(buffer, eight_at_a_time(buffer), np.array([size], dtype=np.int64))
+    offset = first_invalid(laid_out.text, laid_out.at, size)
     if offset < size:
         raise DataError(f"{path} is not valid UTF-8 at byte {offset} (0x{buffer[offset]:02x}); convert it to UTF-8")
     return laid_out
 
 
 @kernel
-def first_invalid(text: UInt8Array, words: UInt64Array, size: int) -> Any:
+def first_invalid(text: UInt8Array, at: UInt64Array, size: int) -> Any:
     """The first byte at which `text` is not UTF-8 (Unicode standard, table 3-7), or `size`; padded with NUL."""
     i = 0
     while i < size:
-        if i & 7 == 0 and words[i >> 3] & np.uint64(0x8080808080808080) == 0:
+        if at[i] & np.uint64(0x8080808080808080) == 0:
             i += 8
             continue
         first, second = text[i], text[i + 1]

@@ -14,17 +14,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenizer.borders import UInt64Array, eight_at_a_time, mark_borders, next_border, room_for_marks
 from tokenizer.bytelevel import utf8
-from tokenizer.jit import inlined, kernel
+from tokenizer.cuts import NEVER, ContextArray, Cuts, UInt16Array
+from tokenizer.jit import kernel
 from tokenizer.kernels import Int32Array, Int64Array
-from tokenizer.scan import ASK, SPACE, UInt8Array, character_classes, pretoken_end, quick_classes
+from tokenizer.pretoken_map import FREE, is_same, key_of, slot_of
+from tokenizer.scan import UInt8Array, character_classes, quick_classes
 
-UInt64Array = NDArray[np.uint64]
 BoolArray = NDArray[np.bool_]
 T = TypeVar("T")
 
-WHOLE, CUTS = -1, -2  # beside scan.PATTERN_NUMBERS: a span is one pretoken; cut where no token can reach across
-NEVER_CUT = np.ones((256, 256), dtype=np.uint8)
 # Before a blank that follows a printable ASCII character other than a blank no pattern has a pretoken that goes on,
 # and none looks at what stands to the left.
 AT_BLANKS = np.zeros((256, 256), dtype=np.bool_)
@@ -32,7 +32,6 @@ AT_BLANKS[0x21:0x7F, 0x20] = True
 _PADDING = 16  # bytes behind a text, so that eight bytes can be read at any place of it
 _SPAN_BYTES = 1 << 18  # documents longer than this are cut for the threads
 _MOST_SLOTS_AT_FIRST = 1 << 15
-_BLANK = 0x20
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,8 @@ class TextBytes:
     """Documents as UTF-8, one behind the other and padded."""
 
     text: UInt8Array
-    words: UInt64Array
-    """The same memory, eight bytes at a time."""
+    at: UInt64Array
+    """The same memory: item i is the eight bytes from byte i on (borders.eight_at_a_time)."""
     ends: Int64Array
     """Shape (D,): where each document ends."""
 
@@ -64,15 +63,14 @@ class Interned:
 
 def text_bytes(documents: Sequence[str]) -> TextBytes:
     """Lay out documents for the kernels; raises TokenizerError for a lone surrogate, with its offset in the text."""
-    joined = documents[0] if len(documents) == 1 else "".join(documents)
-    raw = utf8(joined)
-    if len(documents) == 1:
-        lengths = [len(raw)]
-    elif len(raw) == len(joined):
-        lengths = [len(document) for document in documents]  # all ASCII
-    else:
-        lengths = [len(document.encode("utf-8")) for document in documents]
-    return lay_out(np.frombuffer(raw, dtype=np.uint8), np.cumsum(lengths, dtype=np.int64))
+    try:
+        encoded = [document.encode("utf-8") for document in documents]
+    except UnicodeEncodeError:
+        utf8("".join(documents))  # raises, with the offset
+        raise
+    ends = np.cumsum([len(document) for document in encoded], dtype=np.int64)
+    buffer = np.frombuffer(bytearray().join([*encoded, bytes(_PADDING)]), dtype=np.uint8)
+    return TextBytes(buffer, eight_at_a_time(buffer), ends)
 
 
 def lay_out(raw: UInt8Array, ends: Int64Array) -> TextBytes:
@@ -80,12 +78,12 @@ def lay_out(raw: UInt8Array, ends: Int64Array) -> TextBytes:
     buffer = padded(len(raw))
     buffer[: len(raw)] = raw
     buffer[len(raw) :] = 0
-    return TextBytes(buffer, buffer.view(np.uint64), ends)
+    return TextBytes(buffer, eight_at_a_time(buffer), ends)
 
 
 def padded(size: int) -> UInt8Array:
     """Room for a text of `size` bytes and its padding, which the caller sets to zero."""
-    return np.empty((size + _PADDING + 7) // 8 * 8, dtype=np.uint8)
+    return np.empty(size + _PADDING, dtype=np.uint8)
 
 
 def usable_cores() -> int:
@@ -101,7 +99,7 @@ def in_threads(work: Callable[[Any], T], shares: Sequence[Any]) -> list[T]:
         return list(executor.map(work, shares))
 
 
-def shares_of(laid_out: TextBytes, num_threads: int | None, *, joins: UInt8Array | None = None) -> list[Int64Array]:
+def shares_of(laid_out: TextBytes, num_threads: int | None, *, joins: UInt16Array | None = None) -> list[Int64Array]:
     """Consecutive spans (S, 2) for each thread, of about the same number of bytes; one share, maybe empty, at least.
 
     With `joins` the spans are for CUTS, otherwise for a split pattern.
@@ -120,14 +118,14 @@ def intern(
     spans: Int64Array,
     pattern: int,
     *,
-    joins: UInt8Array = NEVER_CUT,
+    cuts: Cuts = NEVER,
     keep_sequence: bool = False,
     start_from: Interned | None = None,
 ) -> Interned:
     """Number the pretokens of `spans`.
 
-    `pattern` is one of scan.PATTERN_NUMBERS, WHOLE or CUTS; `joins` (256, 256) says for CUTS which two bytes may stand
-    side by side inside a token. `start_from` are pretokens that have their numbers already; their counts are kept.
+    `pattern` is one of scan.PATTERN_NUMBERS, WHOLE or CUTS; `cuts` says where, for CUTS. `start_from` are
+    pretokens that have their numbers already; their counts are kept.
     """
     num_bytes = int((spans[:, 1] - spans[:, 0]).sum())
     known = 0 if start_from is None else len(start_from.starts)
@@ -139,21 +137,23 @@ def intern(
     counts = np.empty(slots // 2, dtype=np.int64)
     if start_from is not None:
         starts[:known], lengths[:known], counts[:known] = start_from.starts, start_from.lengths, start_from.counts
-        table = _table_of(laid_out.words, starts[:known], lengths[:known], slots)
+        table = _table_of(laid_out.at, starts[:known], lengths[:known], slots)
     sequence = np.empty(num_bytes if keep_sequence else 0, dtype=np.int32)
     span_ends = np.empty(len(spans), dtype=np.int64)
-    quick = quick_classes(pattern) if pattern >= 0 else NEVER_CUT[0]
+    quick = quick_classes(max(pattern, 0))
+    room = room_for_marks(spans)
     span, i, used, filled = 0, int(spans[0, 0]) if len(spans) else 0, known, 0
     while span < len(spans):
         span, i, used, filled = _intern(
-            *(laid_out.text, laid_out.words, spans, span, i, pattern, quick, character_classes(), joins),
+            *(laid_out.text, laid_out.at, spans, span, i, pattern, quick, character_classes()),
+            *(cuts.joins, cuts.contexts, *room),
             *(table, starts, lengths, counts, used, sequence, filled, span_ends),
         )
         if used == len(starts):
             slots *= 2
             starts, lengths = np.resize(starts, slots // 2), np.resize(lengths, slots // 2)
             counts = np.resize(counts, slots // 2)
-            table = _table_of(laid_out.words, starts[:used], lengths[:used], slots)
+            table = _table_of(laid_out.at, starts[:used], lengths[:used], slots)
     return Interned(starts[:used], lengths[:used], counts[:used], sequence[:filled], span_ends)
 
 
@@ -179,67 +179,15 @@ def _cut_spans(text: UInt8Array, document_ends: Int64Array, may_cut: BoolArray, 
     return spans[:count].copy()
 
 
-# ---------------------------------------------------------------------------------------------------------------
-# A map from pretokens to numbers: rows of (key, number), open addressing, at most half full. A pretoken of up to
-# seven bytes is its own key, its length in the top byte; a longer one has a hash for a key, and is compared as well.
-
-_LONG = np.uint64(0xFF) << np.uint64(56)
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_FREE = np.uint64(0)  # no key is zero, because no pretoken is empty
-
-
-@inlined
-def _eight_bytes(words: UInt64Array, i: int) -> Any:
-    """The eight bytes from byte `i` on, from the two aligned words that hold them."""
-    shift = np.uint64((i & 7) << 3)
-    low = words[i >> 3] >> shift
-    high = (words[(i >> 3) + 1] << (np.uint64(63) - shift)) << np.uint64(1)
-    return low | high
-
-
-@inlined
-def _key_of(words: UInt64Array, start: int, size: int) -> Any:
-    """The key of the pretoken of `size` bytes at `start`."""
-    if size < 8:
-        mask = (np.uint64(1) << np.uint64(size << 3)) - np.uint64(1)
-        return (_eight_bytes(words, start) & mask) | (np.uint64(size) << np.uint64(56))
-    mixed = np.uint64(size)
-    i = 0
-    while i + 8 <= size:
-        mixed = (mixed ^ _eight_bytes(words, start + i)) * _MULTIPLIER
-        mixed ^= mixed >> np.uint64(32)
-        i += 8
-    # The last eight bytes, which overlap those before unless the size is a multiple of eight.
-    mixed = (mixed ^ _eight_bytes(words, start + size - 8)) * _MULTIPLIER
-    return (mixed >> np.uint64(8)) | _LONG
-
-
-@inlined
-def _slot_of(key: np.uint64, mask: int) -> Any:
-    """Where the search for `key` begins."""
-    return np.int64((key * _MULTIPLIER) >> np.uint64(24)) & mask
-
-
 @kernel
-def _is_same(words: UInt64Array, one: int, other: int, size: int) -> Any:
-    """Whether the `size` >= 8 bytes at `one` and `other` are the same."""
-    i = 0
-    while i + 8 <= size:
-        if _eight_bytes(words, one + i) != _eight_bytes(words, other + i):
-            return False
-        i += 8
-    return _eight_bytes(words, one + size - 8) == _eight_bytes(words, other + size - 8)
-
-
-@kernel
-def _table_of(words: UInt64Array, starts: Int64Array, lengths: Int32Array, slots: int) -> Any:
-    """A new map of pretokens that are all different; `slots` is a power of two."""
+def _table_of(at: UInt64Array, starts: Int64Array, lengths: Int32Array, slots: int) -> Any:
+    """A new map (key, number) of pretokens that are all different; `slots` is a power of two."""
     table = np.zeros((slots, 2), dtype=np.uint64)
     mask = slots - 1
     for number in range(len(starts)):
-        key = _key_of(words, starts[number], lengths[number])
-        slot = _slot_of(key, mask)
-        while table[slot, 0] != _FREE:
+        key = key_of(at, starts[number], lengths[number])
+        slot = slot_of(key, mask)
+        while table[slot, 0] != FREE:
             slot = (slot + 1) & mask
         table[slot, 0] = key
         table[slot, 1] = np.uint64(number)
@@ -249,14 +197,18 @@ def _table_of(words: UInt64Array, starts: Int64Array, lengths: Int32Array, slots
 @kernel
 def _intern(
     text: UInt8Array,
-    words: UInt64Array,
+    at: UInt64Array,
     spans: Int64Array,
     span: int,
     i: int,
     pattern: int,
     quick: UInt8Array,
     classes: UInt8Array,
-    joins: UInt8Array,
+    joins: UInt16Array,
+    contexts: ContextArray,
+    marks: UInt8Array,
+    marks_at: UInt64Array,
+    kinds: UInt8Array,
     table: UInt64Array,
     starts: Int64Array,
     lengths: Int32Array,
@@ -268,44 +220,27 @@ def _intern(
 ) -> Any:
     """Go on from byte `i` of span `span` until all is done or the map is full: (span, i, used, filled).
 
-    Nothing here may allocate or call with many arrays: that would cost more than the work itself.
+    Nothing in the inner loop may allocate or call with many arrays: that would cost more than the work itself.
     """
     mask, room, is_kept = len(table) - 1, len(starts), len(sequence) > 0
     while span < len(spans):
-        end = spans[span, 1]
+        start, end = i, spans[span, 1]
+        if start < end:
+            mark_borders(text, start, end, pattern, quick, classes, joins, contexts, marks, marks_at, kinds)
         while i < end:
             if used == room:
                 return span, i, used, filled
-            after = i + 1
-            if pattern >= 0:
-                # The short way for ASCII: one class, with a blank before it or not (scan.quick_classes).
-                found = quick[text[i]]
-                if text[i] == _BLANK and after < end:
-                    following = quick[text[after]]
-                    if following != SPACE:
-                        found = following
-                is_quick = False
-                if found < SPACE:
-                    while after < end and quick[text[after]] == found:
-                        after += 1
-                    is_quick = after == end or quick[text[after]] != ASK
-                if not is_quick:
-                    after = pretoken_end(text, i, end, pattern, classes)
-            elif pattern == CUTS:
-                while after < end and joins[text[after - 1], text[after]]:
-                    after += 1
-            else:
-                after = end
+            after = start + next_border(marks_at, i - start)
             size = after - i
-            key = _key_of(words, i, size)
-            slot = _slot_of(key, mask)
+            key = key_of(at, i, size)
+            slot = slot_of(key, mask)
             while True:
                 stored = table[slot, 0]
                 if stored == key:
                     number = np.int64(table[slot, 1])
-                    if size < 8 or (lengths[number] == size and _is_same(words, starts[number], i, size)):
+                    if size < 8 or (lengths[number] == size and is_same(at, starts[number], i, size)):
                         break
-                elif stored == _FREE:
+                elif stored == FREE:
                     number = np.int64(used)
                     table[slot, 0], table[slot, 1] = key, np.uint64(used)
                     starts[used], lengths[used], counts[used] = i, size, 0

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from tokenizer.jit import inlined, kernel
 
+UInt8Array = NDArray[np.uint8]
+
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 
@@ -80,8 +82,150 @@ def rank_of(ranks: Int64Array, left: int, right: int, limit: int) -> Any:
     return rank
 
 
+_LOWEST_IDS = 256
+
+
+@kernel
+def build_low_ranks(pairs: Int32Array, base_size: int) -> Any:
+    """Ranks of the pairs of the lowest ids, (B, B) with B at most 256: the first look-up of most windows.
+
+    A pair without a rank has `len(pairs)`.
+    """
+    size = min(base_size, _LOWEST_IDS)
+    low_ranks = np.full((size, size), len(pairs), dtype=np.int32)
+    for rank in range(len(pairs)):
+        if pairs[rank, 0] < size and pairs[rank, 1] < size:
+            low_ranks[pairs[rank, 0], pairs[rank, 1]] = rank
+    return low_ranks
+
+
 # ---------------------------------------------------------------------------------------------------------------
-# Encoding one long piece.
+# Encoding one piece.
+
+_PLACE_BITS = 7
+_LONG_PIECE = 1 << _PLACE_BITS  # symbols; longer pieces are replayed in linear time, shorter ones merged by rank
+_UNKNOWN = -1
+_WINDOWS, _FOLLOWING, _PRECEDING = range(3)  # rows of the room for a piece
+
+
+@kernel
+def room_for_windows() -> Any:
+    """Room that `encode_piece` works in: one for many pieces, because making it costs as much as a short piece."""
+    return np.empty((3, _LONG_PIECE), dtype=np.int64)
+
+
+@kernel
+def encode_piece(
+    text: UInt8Array,
+    start: int,
+    end: int,
+    ids: Int32Array,
+    first: int,
+    base_ids: Int32Array,
+    is_bytes: bool,
+    pairs: Int32Array,
+    ranks: Int64Array,
+    low_ranks: Int32Array,
+    limit: int,
+    base_size: int,
+    room: Int64Array,
+) -> Any:
+    """Write the ids of text[start:end], which is valid UTF-8, from ids[first] on; their number, or -1.
+
+    -1 means a character that has no id. The result is the replay of the first `limit` merges. `room` is that of
+    `room_for_windows`, of no meaning between two calls.
+    """
+    size = 0
+    if is_bytes:
+        for i in range(start, end):
+            ids[first + size] = base_ids[text[i]]
+            size += 1
+    else:
+        i = start
+        while i < end:
+            code = np.int64(text[i])
+            length = 1
+            if code >= 0x80:  # the leading byte tells the length, and holds the highest bits
+                length = 2 if code < 0xE0 else 3 if code < 0xF0 else 4
+                code &= 0x7F >> length
+                for j in range(i + 1, i + length):
+                    code = (code << 6) | np.int64(text[j] & 0x3F)
+            found = base_ids[code] if code < len(base_ids) else _UNKNOWN
+            if found == _UNKNOWN:
+                return _UNKNOWN
+            ids[first + size] = found
+            size += 1
+            i += length
+    if size > _LONG_PIECE:
+        replayed = replay(ids[first : first + size], pairs, ranks, limit, base_size)
+        ids[first : first + len(replayed)] = replayed
+        return len(replayed)
+    return _merge_by_rank(ids, first, size, ranks, low_ranks, limit, base_size, room)
+
+
+@inlined
+def _rank_between(left: int, right: int, ranks: Int64Array, low_ranks: Int32Array, limit: int) -> Any:
+    """The rank of a pair, or `limit` if it has none below that."""
+    if left < len(low_ranks) and right < len(low_ranks):
+        rank = min(np.int64(low_ranks[left, right]), limit)
+    else:
+        rank = rank_of(ranks, left, right, limit)
+    return rank
+
+
+@kernel
+def _merge_by_rank(
+    ids: Int32Array,
+    first: int,
+    size: int,
+    ranks: Int64Array,
+    low_ranks: Int32Array,
+    limit: int,
+    base_size: int,
+    room: Int64Array,
+) -> Any:
+    """Merge the piece ids[first : first + size] in place, always the leftmost window of lowest rank; its new size.
+
+    That is the replay: a merge only makes windows of higher rank than its own, so no lower rank ever comes back, and
+    windows of one rank are taken from the left. `limit` is no rank.
+
+    A token stays where its first symbol stood. Its window to the right is one number, the rank above the place, so
+    that the least of these numbers is the leftmost window of lowest rank, found without a branch.
+    """
+    if size < 2:
+        return size
+    last, no_window = size - 1, np.int64(limit) << _PLACE_BITS
+    for i in range(size):
+        room[_FOLLOWING, i], room[_PRECEDING, i] = i + 1, i - 1
+    for i in range(last):
+        rank = _rank_between(ids[first + i], ids[first + i + 1], ranks, low_ranks, limit)
+        room[_WINDOWS, i] = (rank << _PLACE_BITS) | i
+    while True:
+        lowest = no_window
+        for i in range(last):
+            lowest = min(lowest, room[_WINDOWS, i])
+        if lowest >= no_window:
+            break
+        place = lowest & (_LONG_PIECE - 1)
+        new_id = base_size + (lowest >> _PLACE_BITS)
+        j, h = room[_FOLLOWING, place], room[_PRECEDING, place]
+        k = room[_FOLLOWING, j]
+        ids[first + place] = new_id
+        room[_FOLLOWING, place] = k
+        room[_WINDOWS, place] = room[_WINDOWS, j] = no_window
+        if k < size:
+            room[_PRECEDING, k] = place
+            room[_WINDOWS, place] = (
+                _rank_between(new_id, ids[first + k], ranks, low_ranks, limit) << _PLACE_BITS
+            ) | place
+        if h >= 0:
+            room[_WINDOWS, h] = (_rank_between(ids[first + h], new_id, ranks, low_ranks, limit) << _PLACE_BITS) | h
+    count, place = 0, np.int64(0)
+    while place < size:
+        ids[first + count] = ids[first + place]
+        count += 1
+        place = room[_FOLLOWING, place]
+    return count
 
 
 @kernel

@@ -18,7 +18,7 @@ UInt8Array = NDArray[np.uint8]
 
 OTHER, LETTER, NUMBER, SPACE = range(4)  # \p{L}, \p{N} and \s never overlap
 PATTERN_NUMBERS = {"space": 0, "gpt2": 1, "gpt4": 2}
-_SPACE_PATTERN, _GPT2, _GPT4 = range(3)
+_SPACE_PATTERN, _GPT2, GPT4 = range(3)
 
 _APOSTROPHE, _BLANK, _CR, _LF = 0x27, 0x20, 0x0D, 0x0A
 _NUM_CODE_POINTS = 0x110000
@@ -193,7 +193,7 @@ def pretoken_end(text: UInt8Array, i: int, end: int, pattern: int, classes: UInt
     """Where the pretoken that begins at byte `i` ends; the document ends at `end` > `i`. This is the full scanner."""
     if pattern == _GPT2:
         return _gpt2_end(text, i, end, classes)
-    if pattern == _GPT4:
+    if pattern == GPT4:
         return _gpt4_end(text, i, end, classes)
     return _space_end(text, i, end, classes)
 
@@ -214,7 +214,7 @@ def quick_classes(pattern: int) -> UInt8Array:
         classes[:128][classes[:128] != SPACE] = OTHER  # one class of everything that is no space
         return classes
     classes[_APOSTROPHE] = ASK
-    if pattern == _GPT4:
+    if pattern == GPT4:
         classes[(classes == OTHER) | (classes == NUMBER)] = ASK
     return classes
 
@@ -236,7 +236,7 @@ def next_end(text: UInt8Array, i: int, end: int, pattern: int, quick: UInt8Array
 
 @kernel
 def scan(text: UInt8Array, pattern: int, quick: UInt8Array, classes: UInt8Array) -> Any:
-    """The ends of all pretokens of one document, for tests and small texts."""
+    """The ends of all pretokens of one document by the scanners alone; the tests hold the marks of borders.py to it."""
     ends = np.empty(len(text), dtype=np.int64)
     count, i = 0, 0
     while i < len(text):
