@@ -18,7 +18,7 @@ from model.gpt import MiniGPT, MiniGPTConfig
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
-FORMAT = 1
+FORMAT = 2
 LAST, BEST, TOKENIZER_COPY, CONFIG, METRICS = "last.pt", "best.pt", "tokenizer.json", "config.json", "metrics.jsonl"
 RESULTS = ("report.json", "val_nats.npz", "test_nats.npz")
 IDENTITY_KEYS = (

@@ -134,7 +134,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path, content):
 def test_a_file_of_another_shape_is_refused(tmp_path):
     path = tmp_path / "last.pt"
     torch.save([1, 2], path)
-    with pytest.raises(CheckpointError, match="not a checkpoint of format 1"):
+    with pytest.raises(CheckpointError, match="not a checkpoint of format 2"):
         checkpoint.load(path)
     torch.save({"format": 99}, path)
     with pytest.raises(CheckpointError, match="found 99"):
