@@ -26,8 +26,8 @@ DEFAULT_RATES = (1e-3, 2e-3, 4e-3, 8e-3)
 BUDGET_SHARE = 0.1
 """Of the experiment's budget, for each run of the grid, unless a budget is given."""
 CAUTION = (
-    "The chosen rates are the best under this budget; a budget many times longer may favour somewhat lower ones. Val "
-    "decides, test is not looked at."
+    "These are the best rates under this budget; one many times longer may favour somewhat lower rates.\n"
+    "Val decides, test is not looked at."
 )
 # What a grid does not fix: the rate it varies, its own budget, and the seed, of which it takes the first.
 _FREE_FOR_RATES = FREE_SETTINGS | {"learning_rate", "budget", "seed"}
