@@ -14,8 +14,8 @@ READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut
 
 export PROMPT TEXT
 
-.PHONY: help setup data tokenizer encode train compare sample marginal all demo trace study sweep bench calibrate \
-  bench-train ablate test test-slow check clean
+.PHONY: help setup data tokenizer encode train compare sample marginal all demo trace study sweep tune bench calibrate \
+  bench-train check-gpu ablate test test-slow check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -82,11 +82,18 @@ sweep: $(READY) ## bits per character over vocabulary sizes: reports/sweep.json 
 	@$(BIN)/python -m scripts.sweep --config $(if $(filter file,$(origin EXPERIMENT)),vocab_sweep,$(EXPERIMENT)) \
 	  $(foreach setting,$(SET),--set $(setting))
 
+tune: $(READY) ## the same learning rates tried on every contestant: reports/tune.json; RATES=1e-3,2e-3 BUDGET= WRITE=1
+	@$(BIN)/python -m scripts.tune $(WITH) $(if $(RATES),--rates "$(RATES)") $(if $(BUDGET),--budget $(BUDGET)) \
+	  $(if $(WRITE),--write)
+
 # Peers are no dependencies: name a Python that has them (and what constraints.txt lists) with BENCH_PYTHON.
 BENCH_PYTHON ?= $(BIN)/python
 bench: $(READY) ## ours beside every peer that can be imported; QUICK=1 ROWS=train,encode PEERS= REPEAT=5 BENCH_PYTHON=
 	@$(BENCH_PYTHON) -m scripts.bench_tokenizer $(OFFLINE) $(if $(QUICK),--quick) $(if $(ROWS),--rows $(ROWS)) \
 	  $(if $(PEERS),--peers $(PEERS)) $(if $(REPEAT),--repeat $(REPEAT))
+
+check-gpu: $(READY) ## 60 seconds of training on a GPU: tokens/s, MFU, one resume; exit code 2 without one; PEAK_TFLOPS=
+	@$(BIN)/python -m scripts.check_gpu $(if $(PEAK_TFLOPS),--peak-tflops $(PEAK_TFLOPS)) $(if $(SECONDS_OF_TRAINING),--seconds $(SECONDS_OF_TRAINING))
 
 calibrate: $(READY) ## prove the ruler straight on text of known entropy, in a few minutes; exit code 1 if it is bent
 	@$(BIN)/python -m scripts.calibrate

@@ -28,6 +28,7 @@ from compare.table import (
     row_of,
     table_cells,
 )
+from compare.tune import rate_sentence
 from data.errors import DataError, ReportError
 from data.files import read_json, write_json, write_text
 from data.splits import Split
@@ -67,14 +68,21 @@ def comparison_is_up_to_date(folder: Path, entries: Sequence[Entry], experiment:
         stored = read_json(folder / JSON)
     except DataError:
         return False  # a damaged one is written anew
-    rows = [row_of(entry) for entry in entries]
+    unequal = _not_held_equal(folder, experiment, entries)
     return bool(
         stored.get("version") == VERSION
         and stored.get("reports") == _hashes(entries)
-        and stored.get("not_held_equal") == not_held_equal(experiment, rows)
+        and stored.get("not_held_equal") == unequal
         and stored.get("sweep") == _sweep_of_this_text(folder, entries)
         and stored.get("marginal") == _marginal_of_these_runs(folder, entries)
     )
+
+
+def _not_held_equal(folder: Path, experiment: Experiment, entries: Sequence[Entry]) -> list[str]:
+    """What differs besides the tokenizer, and how the learning rates were chosen if a grid chose them."""
+    sentences = not_held_equal(experiment, [row_of(entry) for entry in entries])
+    about_rates = rate_sentence(experiment, folder, entries)
+    return sentences if about_rates is None else [*sentences, about_rates]
 
 
 def _hashes(entries: Sequence[Entry]) -> dict[str, list[str]]:
@@ -175,7 +183,7 @@ def _summary(
         "experiment": experiment.name,
         "verdict": verdict_sentence(statistics, ranked_names(statistics), budget_words(entries)),
         "rows": rows,
-        "not_held_equal": not_held_equal(experiment, rows),
+        "not_held_equal": _not_held_equal(folder, experiment, entries),
         "statistics": statistics,
         "baselines": baselines_of(materials.splits, folder, echo=echo),
         "where_bits_go": where_bits_go(evaluations, test_text, train_text),

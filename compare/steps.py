@@ -16,6 +16,7 @@ from data import sources, splits
 from data.errors import TokenizerError
 from data.files import read_text
 from data.splits import Split
+from model.memory import explain_out_of_memory
 from model.report import evaluate_contestant, report_is_up_to_date
 from model.train import train
 from tokenizer import encode_splits
@@ -132,28 +133,29 @@ class Steps:
         model_config = contestant.model_for(tokenizer, encoded["train"])
         contestant.evaluate.stride_for(model_config.block_size)  # a stride that skips tokens is refused before training
         report = folder / "report.json"
-        result = train(
-            contestant=name,
-            tokenizer=tokenizer,
-            tokenizer_path=self.layout.tokenizer(name),
-            splits=encoded,
-            model_config=model_config,
-            train_config=train_config,
-            folder=folder,
-            restart=restart,
-        )
-        if result.num_steps_now == 0 and report_is_up_to_date(folder, encoded, contestant.evaluate):
-            self.echo(f"train {label}: up to date ({report})")
-            return report
-        evaluate_contestant(
-            folder=folder,
-            tokenizer=tokenizer,
-            tokenizer_path=self.layout.tokenizer(name),
-            splits=encoded,
-            num_words={split: len(text.text.split()) for split, text in self.data().items()},
-            config=contestant.evaluate,
-            device=train_config.device,
-        )
+        with explain_out_of_memory(name, model_config, train_config):
+            result = train(
+                contestant=name,
+                tokenizer=tokenizer,
+                tokenizer_path=self.layout.tokenizer(name),
+                splits=encoded,
+                model_config=model_config,
+                train_config=train_config,
+                folder=folder,
+                restart=restart,
+            )
+            if result.num_steps_now == 0 and report_is_up_to_date(folder, encoded, contestant.evaluate):
+                self.echo(f"train {label}: up to date ({report})")
+                return report
+            evaluate_contestant(
+                folder=folder,
+                tokenizer=tokenizer,
+                tokenizer_path=self.layout.tokenizer(name),
+                splits=encoded,
+                num_words={split: len(text.text.split()) for split, text in self.data().items()},
+                config=contestant.evaluate,
+                device=train_config.device,
+            )
         self._did(f"train {label}: wrote {report}")
         return report
 

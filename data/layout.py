@@ -50,6 +50,10 @@ class Layout:
         folder = self.root / "checkpoints" / contestant
         return folder if seed is None else folder / f"seed_{seed}"
 
+    def tuning(self, contestant: str, learning_rate: float) -> Path:
+        """Folder of a contestant's short run with one learning rate of `make tune`'s grid."""
+        return self.root / "tune" / contestant / f"lr_{learning_rate!r}"
+
     @property
     def reports(self) -> Path:
         """Folder of the comparison."""

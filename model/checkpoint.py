@@ -183,13 +183,26 @@ def _verify_hashes(state: dict[str, Any], path: Path, wanted: dict[str, dict[str
 
 
 def verify_same_run(best: dict[str, Any], last: dict[str, Any], folder: Path) -> None:
-    """Raise CheckpointError unless best.pt and last.pt of `folder` are of one run."""
-    differing = [key for key in IDENTITY_KEYS if _differences(best[key], last[key], key)]
+    """Raise CheckpointError unless best.pt and last.pt of `folder` are of one run.
+
+    Where the data lies may differ: a folder that was copied to another machine is continued there, and best.pt may
+    still be from before.
+    """
+    differing = [
+        key for key in IDENTITY_KEYS if _differences(_without_paths(best[key]), _without_paths(last[key]), key)
+    ]
     if differing or best["best"] != last["best"]:
         raise CheckpointError(
             f"{folder / BEST} and {folder / LAST} are not of the same run ({', '.join(differing) or 'best'} differs); "
             f"train anew with `{restart_command(last['contestant'])}`"
         )
+
+
+def _without_paths(value: Any) -> Any:
+    """`value` with every `path` below it left out."""
+    if isinstance(value, dict):
+        return {key: _without_paths(item) for key, item in value.items() if key != "path"}
+    return value
 
 
 def _differences(stored: Any, wanted: Any, where: str) -> list[str]:
