@@ -6,7 +6,7 @@ V vocabulary.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -31,6 +31,8 @@ FLOPS_FORMULA = (
     "the attention term without a discount for the causal mask"
 )
 INIT_STD = 0.02
+Preset = Literal["gpt2", "modern"]
+PRESETS: tuple[Preset, ...] = get_args(Preset)
 SWITCHES = ("rope", "rms_norm", "qk_norm", "relu_squared", "zero_init")
 
 
@@ -52,7 +54,7 @@ class MiniGPTConfig:
     """Width of the MLP's hidden layer, as a multiple of embedding_dim."""
     dropout: float = 0.1
     """Probability of dropping an activation while training, in [0, 1)."""
-    preset: Literal["gpt2", "modern"] = "gpt2"
+    preset: Preset = "gpt2"
     """What the switches below are where they are null: all off (GPT-2) or all on."""
     rope: bool | None = None
     """Rotary positions (Su et al. 2021) instead of a learned table."""

@@ -1,11 +1,10 @@
 """Compile the kernels of tokenizers and model once, so that no later command waits; numba keeps them on disk."""
 
 import time
-from dataclasses import replace
 
 import torch
 
-from model.gpt import SWITCHES, MiniGPT, MiniGPTConfig
+from model.gpt import PRESETS, MiniGPT, MiniGPTConfig
 from model.parallel import ParallelGradient
 from tokenizer.bpe import BPETokenizer, merge_strings
 from tokenizer.bytelevel import BYTE_CHARACTERS
@@ -34,8 +33,10 @@ def main() -> None:
 def _take_steps() -> None:
     """The gradient of one tiny batch, with dropout, for both presets."""
     ids = torch.zeros(1, 4, dtype=torch.long)
-    small = MiniGPTConfig(vocab_size=5, block_size=4, embedding_dim=8, num_heads=2, num_layers=1, dropout=0.1)
-    for config in (small, replace(small, **dict.fromkeys(SWITCHES), preset="modern")):
+    for preset in PRESETS:
+        config = MiniGPTConfig(
+            vocab_size=5, block_size=4, embedding_dim=8, num_heads=2, num_layers=1, dropout=0.1, preset=preset
+        )
         with ParallelGradient(MiniGPT(config).train(), num_threads=1) as gradient:
             gradient.backward(ids, ids)
 
