@@ -14,8 +14,8 @@ READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut
 
 export PROMPT TEXT
 
-.PHONY: help setup data tokenizer encode train compare sample marginal all demo trace study sweep tune bench calibrate \
-  bench-train check-gpu ablate test test-slow check clean
+.PHONY: help setup data tokenizer encode train compare sample marginal all demo trace study sweep tune bench calibrate
+.PHONY: bench-train check-gpu ablate test test-slow check clean
 .DEFAULT_GOAL := help
 
 help: ## this list

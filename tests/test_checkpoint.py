@@ -139,7 +139,7 @@ def test_a_file_of_another_shape_is_refused(tmp_path):
     torch.save({"format": 99}, path)
     with pytest.raises(CheckpointError, match="found 99"):
         checkpoint.load(path)
-    torch.save({"format": 1, "model": {}}, path)
+    torch.save({"format": checkpoint.FORMAT, "model": {}}, path)
     with pytest.raises(CheckpointError, match="lacks contestant"):
         checkpoint.load(path)
 
