@@ -37,7 +37,7 @@ from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
-VERSION = 3  # of what a comparison holds: an older one is written anew
+VERSION = 4  # of what a comparison holds: an older one is written anew
 NOTE = (
     "Bits per character: the sum of all token losses of the split over ln 2 and over its characters; every character "
     "is scored exactly once, each document as the continuation of one newline, sliding windows with stride half a "

@@ -62,6 +62,7 @@ def _figures(report: Mapping[str, Any]) -> dict[str, Any]:
         "block_characters": report["block"]["mean_characters"],
         "characters_seen": report["seen"]["characters"],
         "tokens_seen": report["seen"]["tokens"],
+        "steps": report["seen"]["steps"],
         "epochs": report["seen"]["epochs"],
         "flops": report["seen"]["flops"],
         "seconds": report["seen"]["seconds"],
@@ -96,6 +97,7 @@ _ROWS = (
     ("block in characters (mean)", "block_characters", "{:,.0f}"),
     ("characters seen", "characters_seen", "{:,.0f}"),
     ("tokens seen", "tokens_seen", "{:,.0f}"),
+    ("optimizer steps", "steps", "{:,.0f}"),
     ("epochs over train", "epochs", "{:.2f}"),
     ("training FLOPs", "flops", "{:.3e}"),
     ("seconds of training", "seconds", "{:,.1f}"),
@@ -161,6 +163,7 @@ def not_held_equal(experiment: Experiment, rows: Sequence[Mapping[str, Any]]) ->
         ("block_characters", "context in characters (mean)", "{:,.0f}"),
         ("tokens_seen", "tokens seen", "{:,.0f}"),
         ("characters_seen", "characters seen (the last step overshoots a budget in characters)", "{:,.0f}"),
+        ("steps", "optimizer steps (every step takes batch_size blocks)", "{:,.0f}"),
         ("flops", "training FLOPs", "{:.2e}"),
         ("seconds", "seconds", "{:,.0f}"),
     )

@@ -37,6 +37,7 @@ def run_of(name: str, bits: float, *, budget: int = 1000, unit: str = "character
             "characters": own.get("characters", 1010),
             "tokens": 900,
             "epochs": 1.5,
+            "steps": 10,
             "flops": 12345,
             "seconds": own.get("seconds", 2.0),
         },
