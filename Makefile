@@ -46,8 +46,11 @@ tokenizer: $(READY) ## train the tokenizers; VOCAB=1000 TRAINING_CHARACTERS=1000
 encode: $(READY) ## encode all splits with every tokenizer, proven lossless
 	@$(BIN)/python -m scripts.encode $(WITH)
 
-train-%: $(READY) ## train and score one contestant: train-char, train-bpe, …; FORCE=1 begins anew
-	@$(BIN)/python -m scripts.train $(WITH) --contestant $* $(if $(FORCE),--force)
+# With PROCESSES=2 two processes share every step; OMP_NUM_THREADS are the threads of each, by default all cores' share.
+SHARED = OMP_NUM_THREADS=$${OMP_NUM_THREADS:-$$(( ($$(getconf _NPROCESSORS_ONLN) + $(PROCESSES) - 1) / $(PROCESSES) ))} \
+  $(BIN)/python -m torch.distributed.run --standalone --nproc-per-node=$(PROCESSES)
+train-%: $(READY) ## train and score one contestant: train-char, train-bpe, …; FORCE=1 begins anew; PROCESSES=2
+	@$(if $(PROCESSES),$(SHARED),$(BIN)/python) -m scripts.train $(WITH) --contestant $* $(if $(FORCE),--force)
 
 compare: $(READY) ## the table, the curves and the verdict
 	@$(BIN)/python -m scripts.compare $(WITH)
