@@ -15,7 +15,7 @@ READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut
 export PROMPT TEXT
 
 .PHONY: help setup data tokenizer encode train compare sample marginal all demo trace study sweep bench calibrate \
-  bench-train ablate test test-slow check clean
+  bench-train speedrun ablate test test-slow check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -97,6 +97,11 @@ calibrate: $(READY) ## prove the ruler straight on text of known entropy, in a f
 bench-train: $(READY) ## tokens/s of training beside nanoGPT; NANOGPT=folder REPEAT=5 THREADS= NO_COMPILE=1
 	@$(BIN)/python -m scripts.bench_train $(if $(NANOGPT),--nanogpt "$(NANOGPT)") $(if $(REPEAT),--repeat $(REPEAT)) \
 	  $(if $(THREADS),--threads $(THREADS)) $(if $(NO_COMPILE),--no-compile)
+
+speedrun: $(READY) ## seconds to nanoGPT's val loss, beside nanoGPT; TEXT=path NANOGPT=folder SEEDS=3 TARGET= THREADS=
+	@$(BIN)/python -m scripts.speedrun $(OFFLINE) $(if $(TEXT),--text "$$TEXT") \
+	  $(if $(NANOGPT),--nanogpt "$(NANOGPT)") $(if $(SEEDS),--seeds $(SEEDS)) $(if $(TARGET),--target $(TARGET)) \
+	  $(if $(THREADS),--threads $(THREADS))
 
 ablate: $(READY) ## what each part of the modern preset is worth; CONTESTANT= UNIT=seconds AMOUNT=40 SEEDS=3
 	@$(BIN)/python -m scripts.ablate $(OFFLINE) $(if $(filter file,$(origin CONTESTANT)),,--contestant $(CONTESTANT)) \

@@ -130,6 +130,26 @@ class Processes:
         self.require_same(len(results), "what they have prepared")  # nobody goes on to change what others still read
         return results[0]
 
+    def together(self, work: Callable[[], T]) -> T:
+        """What `work` returns; all do it at the same time. Where process 0 fails too, the others leave it to say so."""
+        if self.count == 1:
+            return work()
+        results, error = [], None
+        try:
+            results.append(work())
+        except UserError as found:
+            error = found
+        failed = torch.tensor([float(error is not None and self.is_main), float(error is not None)])
+        with self._reaching():
+            dist.all_reduce(failed)
+        if failed[0] and not self.is_main:
+            raise SaidByProcessZero from error
+        if error is not None:
+            raise error
+        if failed[1]:
+            raise ProcessLostError(f"process {self.rank} stops: another process has failed, and says why")
+        return results[0]
+
     def require_same(self, number: int, what: str) -> None:
         """Raise ProcessLostError unless `number` is the same in all processes."""
         if self.count == 1:

@@ -68,7 +68,7 @@ def train(
     if train_config.num_threads is not None:
         torch.set_num_threads(train_config.num_threads)
     try:
-        run = processes.main_first(
+        run = processes.together(
             lambda: Run(tokenizer, splits, model_config, train_config, folder, identity, processes)
         )
         if state is None:

@@ -23,7 +23,7 @@ from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, tiny_mod
 
 TOKENS = CharTable(ALPHABET, ["the ", "er"])
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["torch", "torch.distributed", "numba", "model.train"])  # once, instead of in each
+CONTEXT.set_forkserver_preload(["torch", "torch._dynamo", "numba", "model.train"])  # once, instead of in each
 Outcome = tuple[str, Any, str]
 Task = Callable[..., Any]
 
