@@ -14,8 +14,8 @@ READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut
 
 export PROMPT TEXT
 
-.PHONY: help setup data tokenizer encode train compare sample marginal all demo trace study sweep bench calibrate \
-  bench-train speedrun ablate test test-slow check clean
+.PHONY: bench-train speedrun ablate
+.PHONY: help setup data tokenizer encode train compare sample marginal all demo trace study sweep bench calibrate test test-slow check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -98,9 +98,10 @@ bench-train: $(READY) ## tokens/s of training beside nanoGPT; NANOGPT=folder REP
 	@$(BIN)/python -m scripts.bench_train $(if $(NANOGPT),--nanogpt "$(NANOGPT)") $(if $(REPEAT),--repeat $(REPEAT)) \
 	  $(if $(THREADS),--threads $(THREADS)) $(if $(NO_COMPILE),--no-compile)
 
-speedrun: $(READY) ## seconds to nanoGPT's val loss, beside nanoGPT; TEXT=path NANOGPT=folder SEEDS=3 TARGET= THREADS=
+speedrun: $(READY) ## seconds to nanoGPT's val loss, beside nanoGPT; TEXT=path NANOGPT=folder SEEDS=3 TARGET= MODERN="steps=300"
 	@$(BIN)/python -m scripts.speedrun $(OFFLINE) $(if $(TEXT),--text "$$TEXT") \
-	  $(if $(NANOGPT),--nanogpt "$(NANOGPT)") $(if $(SEEDS),--seeds $(SEEDS)) $(if $(TARGET),--target $(TARGET)) \
+	  $(if $(NANOGPT),--nanogpt "$(NANOGPT)") $(if $(SEEDS),--seeds $(SEEDS)) $(foreach pair,$(MODERN),--modern $(pair)) \
+	  $(if $(TARGET),--target $(TARGET)) \
 	  $(if $(THREADS),--threads $(THREADS))
 
 ablate: $(READY) ## what each part of the modern preset is worth; CONTESTANT= UNIT=seconds AMOUNT=40 SEEDS=3

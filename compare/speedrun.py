@@ -54,6 +54,8 @@ class Task:
     num_threads: int
     slice_seconds: float = 0.5
     """Training between two evaluations."""
+    ours: dict[str, dict[str, Any]] = field(default_factory=lambda: OURS)
+    """Preset -> its `steps` and its settings of TrainConfig."""
 
 
 @dataclass
@@ -136,7 +138,7 @@ def nanogpt_steps(task: Task, seed: int, folder: str) -> tuple[Iterator[None], E
 
 def our_steps(task: Task, seed: int, preset: str) -> tuple[Iterator[None], Evaluate]:
     """This project's own training (model/run.py) on the same text: an iterator of steps, and its val loss."""
-    settings = dict(OURS[preset])
+    settings = dict(task.ours[preset])
     budget = Budget("steps", settings.pop("steps"))
     splits = {name: _split(name, text) for name, text in (("train", task.train_text), ("val", task.val_text))}
     splits["test"] = splits["val"]
@@ -172,10 +174,10 @@ def _split(name: str, text: str) -> Split:
     return Split(name, text, np.array([0, len(text)], dtype=np.int64), sha256_text(text))
 
 
-def contestants(folder: str) -> dict[str, tuple[str, str, str]]:
+def contestants(folder: str, ours: dict[str, dict[str, Any]] | None = None) -> dict[str, tuple[str, str, str]]:
     """Name -> the function that makes its steps, that function's argument, and its settings in words."""
     who = "nanoGPT" if folder else "nanoGPT's settings"
-    found = {f"ours, {preset}": ("ours", preset, in_words(settings)) for preset, settings in OURS.items()}
+    found = {f"ours, {preset}": ("ours", preset, in_words(settings)) for preset, settings in (ours or OURS).items()}
     return found | {who: ("nanogpt", folder, in_words(NANOGPT))}
 
 
@@ -207,7 +209,7 @@ def measure(
     task: Task, seeds: Sequence[int], folder: str, *, echo: Callable[[str], None] = print, limit: float = math.inf
 ) -> list[Result]:
     """All contestants for each of `seeds`, in turns; one that has spent `limit` seconds of training is stopped."""
-    entries = contestants(folder)
+    entries = contestants(folder, task.ours)
     results = {name: Result(name, settings) for name, (_, _, settings) in entries.items()}
     context = multiprocessing.get_context("spawn")
     for seed in seeds:

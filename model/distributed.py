@@ -78,7 +78,7 @@ class Processes:
         flat = torch.cat([*(gradient.reshape(-1) for gradient in gradients), gradients[0].new_tensor([loss])])
         with self._reaching():
             dist.all_reduce(flat)
-        parts = flat[:-1].split([gradient.numel() for gradient in gradients])
+        parts = torch.split(flat[:-1], [gradient.numel() for gradient in gradients])
         return flat[-1].item(), [part.view_as(like) for part, like in zip(parts, gradients, strict=True)]
 
     def agree(self, seconds: float, wish: str | None) -> tuple[float, str | None]:

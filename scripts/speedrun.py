@@ -7,15 +7,18 @@ character as the target; without it the experiment's own train and val splits se
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 import torch
+import yaml
 
 from compare import speedrun
 from compare.speedrun import Task
 from compare.steps import Steps
-from data.config import require
+from data.config import build, convert, require
 from data.errors import DataError
 from data.files import read_text, write_json
+from model.schedule import TrainConfig
 from scripts import cli
 
 TARGET = 1.88  # nanoGPT's published figure for tiny Shakespeare
@@ -33,6 +36,16 @@ def texts_of(path: str) -> tuple[str, str]:
     return train, val
 
 
+def settings_of(preset: str, given: list[str]) -> dict[str, Any]:
+    """The settings of `preset`, some of them replaced. Raises ConfigError for a setting that does not exist."""
+    replaced = dict(pair.partition("=")[::2] for pair in given)
+    num_steps = convert(yaml.safe_load(replaced.pop("steps", str(speedrun.OURS[preset]["steps"]))), int, "steps")
+    settings = {name: value for name, value in speedrun.OURS[preset].items() if name != "steps"}
+    settings |= {name: yaml.safe_load(value) for name, value in replaced.items()}
+    config = build(TrainConfig, settings, f"--{preset}")
+    return {"steps": num_steps} | {name: getattr(config, name) for name in settings}
+
+
 def main() -> None:
     """Verb `speedrun`."""
     parser = cli.parser(__doc__)
@@ -40,6 +53,14 @@ def main() -> None:
     parser.add_argument("--text", default="", help="a text file; the experiment's splits by default")
     parser.add_argument("--nanogpt", default="", help="folder with nanoGPT's model.py")
     parser.add_argument("--target", type=float, help=f"nats per character; {TARGET} for --text, else {OFFLINE_TARGET}")
+    for preset in speedrun.OURS:
+        parser.add_argument(
+            f"--{preset}",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help="replace one of the preset's settings, such as steps=300 or learning_rate=0.004; may be repeated",
+        )
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds (%(default)s)")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--slice", type=float, default=0.5, help="seconds of training between evaluations")
@@ -57,7 +78,8 @@ def main() -> None:
         splits = steps.data()
         train, val = splits["train"].text, splits["val"].text[:VAL_CHARACTERS]
     target = arguments.target or (TARGET if arguments.text else OFFLINE_TARGET)
-    task = Task(train, val, target, arguments.threads, arguments.slice)
+    ours = {preset: settings_of(preset, getattr(arguments, preset)) for preset in speedrun.OURS}
+    task = Task(train, val, target, arguments.threads, arguments.slice, ours)
     print(f"{len(train):,} characters of train, {len(val):,} of val; {arguments.threads} threads", flush=True)
     results = speedrun.measure(
         task,

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from data.errors import UserError
+from data.errors import DataError, UserError
 from model import checkpoint
 from model.distributed import Processes, SaidByProcessZero, joined_processes
 from model.run import Run
@@ -162,4 +162,14 @@ def send_all(processes: Processes, folder: Path) -> dict[str, Any]:
         processes.require_same(processes.rank, "their numbers")
     except UserError as error:
         seen["difference"] = str(error)
+
+    def fails_in_one() -> str:
+        if processes.rank == 1:
+            raise DataError("only process 1 sees this")
+        return "sound"
+
+    try:
+        processes.together(fails_in_one)
+    except UserError as error:
+        seen["together"] = f"{type(error).__name__}: {error}"
     return seen

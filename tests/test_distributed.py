@@ -130,6 +130,9 @@ def test_messages(tmp_path):
         assert seen["agree"] == (1.0, "SIGTERM"), rank
         assert seen["sums"] == (1.0, [[[3.0] * 3] * 2, 2.0])
         assert "the processes differ in their numbers (0 to 1)" in seen["difference"]
+        said = ("ProcessLostError: process 0 stops: another process has failed, and says why",
+                "DataError: only process 1 sees this")  # fmt: skip
+        assert seen["together"] == said[rank]
 
 
 def test_alone_nothing_is_sent():

@@ -193,23 +193,44 @@ def test_the_verb_measures_writes_and_prints(tmp_path, monkeypatch, capsys):
     def measured(task, seeds, folder, *, echo, limit):
         given.update(task=task, seeds=list(seeds), folder=folder)
         echo("seed 1: done")
-        names = [(name, settings) for name, (_, _, settings) in contestants(folder).items()]
+        names = [(name, settings) for name, (_, _, settings) in contestants(folder, task.ours).items()]
         return [Result(name, settings, [2.0], [2.0], [1.8], [10]) for name, settings in names]
 
     monkeypatch.setattr(speedrun, "measure", measured)
-    arguments = ["--text", str(text), "--seeds", "2", "--threads", "1", "--set", f"root={tmp_path}"]
+    arguments = [
+        "--text",
+        str(text),
+        "--modern",
+        "steps=7",
+        "--modern",
+        "learning_rate=2e-3",
+        "--seeds",
+        "2",
+        "--threads",
+        "1",
+        "--set",
+        f"root={tmp_path}",
+    ]
     monkeypatch.setattr(sys, "argv", ["speedrun", *arguments])
     verb.main()
     assert given["seeds"] == [1, 2] and given["task"].target == verb.TARGET == 1.88
     shown = capsys.readouterr().out
-    assert "to 1.88 nats/char" in shown and "ours, modern: steps 40" in shown
+    assert (
+        "to 1.88 nats/char" in shown
+        and "ours, modern: steps 7, batch_size 16, learning_rate 0.002, optimizer muon" in shown
+    )
     stored = json.loads((tmp_path / "reports" / "speedrun.json").read_text())
     assert stored["target"] == 1.88 and len(stored["results"]) == 3
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--seeds", "0"], "--seeds: must be greater than 0"), (["--nanogpt", "nowhere"], "model.py does not exist")],
+    [
+        (["--seeds", "0"], "--seeds: must be greater than 0"),
+        (["--nanogpt", "nowhere"], "model.py does not exist"),
+        (["--text", __file__, "--modern", "learning_rat=1"], "did you mean 'learning_rate'"),
+        (["--text", __file__, "--gpt2", "batch_size=0"], "batch_size must be at least 1"),
+    ],
 )
 def test_mistakes_are_refused(monkeypatch, arguments, message):
     monkeypatch.setattr(sys, "argv", ["speedrun", *arguments])
@@ -218,9 +239,9 @@ def test_mistakes_are_refused(monkeypatch, arguments, message):
 
 
 @pytest.mark.slow
-def test_processes_take_turns_until_all_have_reached_the_target(monkeypatch):
-    # The processes import the module anew: only what travels to them can be made small.
-    task = Task(TEXT, TEXT[:300], target=4.0, num_threads=1, slice_seconds=0.05)
+def test_processes_take_turns_until_all_have_reached_the_target():
+    ours = {preset: settings | {"steps": 30} for preset, settings in speedrun.OURS.items()}
+    task = Task(TEXT, TEXT[:300], target=4.0, num_threads=1, slice_seconds=0.05, ours=ours)
     lines = []
     results = speedrun.measure(task, [1], "", echo=lines.append, limit=20.0)
     assert len(lines) == 3 and all("reached after" in line for line in lines)
