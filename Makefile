@@ -15,7 +15,7 @@ READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut
 export PROMPT TEXT
 
 .PHONY: help setup data tokenizer encode train compare sample marginal all demo trace study sweep tune bench calibrate
-.PHONY: bench-train check-gpu ablate test test-slow check clean
+.PHONY: bench-train speedrun check-gpu ablate test test-slow check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -46,8 +46,11 @@ tokenizer: $(READY) ## train the tokenizers; VOCAB=1000 TRAINING_CHARACTERS=1000
 encode: $(READY) ## encode all splits with every tokenizer, proven lossless
 	@$(BIN)/python -m scripts.encode $(WITH)
 
-train-%: $(READY) ## train and score one contestant: train-char, train-bpe, …; FORCE=1 begins anew
-	@$(BIN)/python -m scripts.train $(WITH) --contestant $* $(if $(FORCE),--force)
+# With PROCESSES=2 two processes share every step; OMP_NUM_THREADS are the threads of each, by default all cores' share.
+SHARED = OMP_NUM_THREADS=$${OMP_NUM_THREADS:-$$(( ($$(getconf _NPROCESSORS_ONLN) + $(PROCESSES) - 1) / $(PROCESSES) ))} \
+  $(BIN)/python -m torch.distributed.run --standalone --nproc-per-node=$(PROCESSES)
+train-%: $(READY) ## train and score one contestant: train-char, train-bpe, …; FORCE=1 begins anew; PROCESSES=2
+	@$(if $(PROCESSES),$(SHARED),$(BIN)/python) -m scripts.train $(WITH) --contestant $* $(if $(FORCE),--force)
 
 compare: $(READY) ## the table, the curves and the verdict
 	@$(BIN)/python -m scripts.compare $(WITH)
@@ -101,6 +104,12 @@ calibrate: $(READY) ## prove the ruler straight on text of known entropy, in a f
 bench-train: $(READY) ## tokens/s of training beside nanoGPT; NANOGPT=folder REPEAT=5 THREADS= NO_COMPILE=1
 	@$(BIN)/python -m scripts.bench_train $(if $(NANOGPT),--nanogpt "$(NANOGPT)") $(if $(REPEAT),--repeat $(REPEAT)) \
 	  $(if $(THREADS),--threads $(THREADS)) $(if $(NO_COMPILE),--no-compile)
+
+speedrun: $(READY) ## seconds to nanoGPT's val loss, beside nanoGPT; TEXT=path NANOGPT=folder SEEDS=3 TARGET= MODERN="steps=300"
+	@$(BIN)/python -m scripts.speedrun $(OFFLINE) $(if $(TEXT),--text "$$TEXT") \
+	  $(if $(NANOGPT),--nanogpt "$(NANOGPT)") $(if $(SEEDS),--seeds $(SEEDS)) $(foreach pair,$(MODERN),--modern $(pair)) \
+	  $(if $(TARGET),--target $(TARGET)) \
+	  $(if $(THREADS),--threads $(THREADS))
 
 ablate: $(READY) ## what each part of the modern preset is worth; CONTESTANT= UNIT=seconds AMOUNT=40 SEEDS=3
 	@$(BIN)/python -m scripts.ablate $(OFFLINE) $(if $(filter file,$(origin CONTESTANT)),,--contestant $(CONTESTANT)) \

@@ -83,55 +83,80 @@ def batch(shape: Shape) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class PlainGPT2(nn.Module):
-    """Stands in for nanoGPT where its folder is not given: the same operations, by torch's own modules."""
+    """Stands in for nanoGPT where its folder is not given: the same operations and first weights, by torch's modules.
 
-    def __init__(self, shape: Shape) -> None:
+    As in nanoGPT, `has_bias` says whether linear layers and norms have one.
+    """
+
+    def __init__(self, config: MiniGPTConfig, *, has_bias: bool = True) -> None:
         super().__init__()
-        C, p = EMBEDDING_DIM, shape.dropout
-        self.p = p
-        self.tokens, self.positions = nn.Embedding(shape.vocab_size, C), nn.Embedding(BLOCK_SIZE, C)
+        C, self.config = config.embedding_dim, config
+        self.tokens, self.positions = nn.Embedding(config.vocab_size, C), nn.Embedding(config.block_size, C)
         names = ("norm1", "qkv", "out", "norm2", "up", "down")
         sizes = [(C, 3 * C), (C, C), (C, 4 * C), (4 * C, C)]
         self.layers = nn.ModuleList()
-        for _ in range(NUM_LAYERS):
-            qkv, out, up, down = (nn.Linear(*size) for size in sizes)
-            parts = (nn.LayerNorm(C), qkv, out, nn.LayerNorm(C), up, down)
+        for _ in range(config.num_layers):
+            qkv, out, up, down = (nn.Linear(*size, bias=has_bias) for size in sizes)
+            parts = (nn.LayerNorm(C, bias=has_bias), qkv, out, nn.LayerNorm(C, bias=has_bias), up, down)
             self.layers.append(nn.ModuleDict(dict(zip(names, parts, strict=True))))
-        self.norm = nn.LayerNorm(C)
-        nn.init.normal_(self.tokens.weight, std=0.02)
+        self.norm = nn.LayerNorm(C, bias=has_bias)
+        for name, weight in self.named_parameters():
+            if weight.ndim >= 2:  # GPT-2's: what is added to the residual stream starts smaller
+                is_residual = name.endswith(("out.weight", "down.weight"))
+                nn.init.normal_(weight, std=0.02 / (2 * config.num_layers) ** 0.5 if is_residual else 0.02)
+            elif name.endswith("bias"):
+                nn.init.zeros_(weight)
 
     def forward(self, ids: torch.Tensor, targets: torch.Tensor) -> tuple[None, torch.Tensor]:
         """(None, mean loss), which is the order of nanoGPT's results."""
         B, T = ids.shape
         F = nn.functional  # noqa: N806 - the field's name for it
-        x = F.dropout(self.tokens(ids) + self.positions.weight[:T], self.p)
+        p = self.config.dropout if self.training else 0.0
+        x = F.dropout(self.tokens(ids) + self.positions.weight[:T], p)
         for layer in self.layers:
             assert isinstance(layer, nn.ModuleDict)
-            packed = layer["qkv"](layer["norm1"](x)).view(B, T, 3, NUM_HEADS, -1)
+            packed = layer["qkv"](layer["norm1"](x)).view(B, T, 3, self.config.num_heads, -1)
             q, k, v = packed.permute(2, 0, 3, 1, 4)
-            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.p)
-            x = x + F.dropout(layer["out"](mixed.transpose(1, 2).reshape(B, T, -1)), self.p)
-            x = x + F.dropout(layer["down"](F.gelu(layer["up"](layer["norm2"](x)))), self.p)
+            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=p)
+            x = x + F.dropout(layer["out"](mixed.transpose(1, 2).reshape(B, T, -1)), p)
+            x = x + F.dropout(layer["down"](F.gelu(layer["up"](layer["norm2"](x)))), p)
         logits = F.linear(self.norm(x), self.tokens.weight)
         return None, F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+def config_of(shape: Shape) -> MiniGPTConfig:
+    """The sizes of every model of a table."""
+    return MiniGPTConfig(
+        shape.vocab_size,
+        block_size=BLOCK_SIZE,
+        embedding_dim=EMBEDDING_DIM,
+        num_heads=NUM_HEADS,
+        num_layers=NUM_LAYERS,
+        dropout=shape.dropout,
+    )
+
+
+def nanogpt(folder: str, config: MiniGPTConfig) -> Any:
+    """nanoGPT's own model, without biases as its train.py has it, from model.py in `folder`."""
+    spec = importlib.util.spec_from_file_location("nanogpt_model", Path(folder) / "model.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sizes = module.GPTConfig(
+        block_size=config.block_size, vocab_size=config.vocab_size, n_layer=config.num_layers,
+        n_head=config.num_heads, n_embd=config.embedding_dim, dropout=config.dropout, bias=False,
+    )  # fmt: skip
+    return module.GPT(sizes)
 
 
 def peer(shape: Shape, folder: str, dtype: torch.dtype, is_compiled: bool) -> Step:
     """nanoGPT's model.py in `folder` with the step of its train.py, or the stand-in when there is no folder."""
     model: Any
     if folder:
-        spec = importlib.util.spec_from_file_location("nanogpt_model", Path(folder) / "model.py")
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        config = module.GPTConfig(
-            block_size=BLOCK_SIZE, vocab_size=shape.vocab_size, n_layer=NUM_LAYERS, n_head=NUM_HEADS,
-            n_embd=EMBEDDING_DIM, dropout=shape.dropout, bias=False,
-        )  # fmt: skip
-        model = module.GPT(config)
+        model = nanogpt(folder, config_of(shape))
         optimizer = model.configure_optimizers(0.1, 1e-3, (0.9, 0.99), "cpu")
     else:
-        model = PlainGPT2(shape)
+        model = PlainGPT2(config_of(shape))
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)
     run = torch.compile(model) if is_compiled else model
     inputs, targets = batch(shape)

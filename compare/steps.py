@@ -16,6 +16,8 @@ from data import sources, splits
 from data.errors import TokenizerError
 from data.files import read_text
 from data.splits import Split
+from model.distributed import Processes
+from model.gpt import MiniGPTConfig
 from model.memory import explain_out_of_memory
 from model.report import evaluate_contestant, report_is_up_to_date
 from model.train import train
@@ -30,11 +32,21 @@ from tokenizer.train import Engine, effective_settings, provenance, train_tokeni
 class Steps:
     """One experiment's chain. Texts and tokenizers are kept once read, so that `all` reads them once."""
 
-    def __init__(self, experiment: Experiment, *, echo: Callable[[str], None] = print) -> None:
-        """`echo` gets one line for every step that was done or found up to date."""
+    def __init__(
+        self,
+        experiment: Experiment,
+        *,
+        echo: Callable[[str], None] = print,
+        processes: Processes | None = None,
+    ) -> None:
+        """`echo` gets one line for every step that was done or found up to date.
+
+        With several `processes` the first one does and says everything but the training, which all share.
+        """
         self.experiment = experiment
         self.layout = experiment.layout
-        self.echo = echo
+        self.processes = processes or Processes()
+        self.echo = echo if self.processes.is_main else lambda _line: None
         self.num_done = 0
         """Steps that had work to do."""
         self._splits: dict[str, Split] | None = None
@@ -128,11 +140,15 @@ class Steps:
         train_config = self.experiment.train_config(name, seed)
         folder = self.experiment.run_folder(name, seed)
         label = f"{name}, seed {seed}" if self.experiment.seeds else name
-        encoded = self.encode(name)
-        tokenizer = self.tokenizer(name)
-        model_config = contestant.model_for(tokenizer, encoded["train"])
-        contestant.evaluate.stride_for(model_config.block_size)  # a stride that skips tokens is refused before training
         report = folder / "report.json"
+
+        def prepare() -> tuple[dict[str, EncodedSplit], Tokenizer, MiniGPTConfig]:
+            encoded, tokenizer = self.encode(name), self.tokenizer(name)
+            model_config = contestant.model_for(tokenizer, encoded["train"])
+            contestant.evaluate.stride_for(model_config.block_size)  # one that skips tokens is refused before training
+            return encoded, tokenizer, model_config
+
+        encoded, tokenizer, model_config = self.processes.main_first(prepare)
         with explain_out_of_memory(name, model_config, train_config):
             result = train(
                 contestant=name,
@@ -143,10 +159,13 @@ class Steps:
                 train_config=train_config,
                 folder=folder,
                 restart=restart,
+                processes=self.processes,
             )
+
+        def score() -> None:
             if result.num_steps_now == 0 and report_is_up_to_date(folder, encoded, contestant.evaluate):
                 self.echo(f"train {label}: up to date ({report})")
-                return report
+                return
             evaluate_contestant(
                 folder=folder,
                 tokenizer=tokenizer,
@@ -156,7 +175,10 @@ class Steps:
                 config=contestant.evaluate,
                 device=train_config.device,
             )
-        self._did(f"train {label}: wrote {report}")
+            self._did(f"train {label}: wrote {report}")
+
+        with explain_out_of_memory(name, model_config, train_config):
+            self.processes.only_main(score)
         return report
 
     def train_all(self, name: str, *, restart: bool = False) -> list[Path]:

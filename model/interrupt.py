@@ -17,11 +17,12 @@ class StopWish:
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[StopWish]:
+def stop_on_signals(*, is_repeatable: bool = False) -> Iterator[StopWish]:
     """Catch the first SIGINT or SIGTERM as a wish; a second one acts as it would have before.
 
-    The former handlers are back afterwards. Outside the main thread Python allows no handlers, so the wish stays
-    unset there.
+    With `is_repeatable` a second one is no more than the same wish: torchrun hands on to its processes what a terminal
+    may have sent them already, and kills them itself where they take too long. The former handlers are back afterwards.
+    Outside the main thread Python allows no handlers, so the wish stays unset there.
     """
     wish = StopWish()
     if threading.current_thread() is not threading.main_thread():
@@ -36,7 +37,8 @@ def stop_on_signals() -> Iterator[StopWish]:
 
     def note(number: int, _frame: FrameType | None) -> None:
         wish.signal_name = signal.Signals(number).name
-        restore()
+        if not is_repeatable:
+            restore()
 
     try:
         for number in former:

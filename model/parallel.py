@@ -2,7 +2,7 @@
 
 torch's own way, all threads inside each operation, waits for the slowest thread some hundred times a step, and cannot
 share out the kernels of model/kernels.py; this waits once. Shares and the order of their sum depend on the number of
-threads only, so a run is the same again for the same number.
+threads and processes only, so a run is the same again for the same numbers.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +10,7 @@ from types import TracebackType
 
 import torch
 
+from model.distributed import Processes
 from model.gpt import MiniGPT
 
 
@@ -17,9 +18,19 @@ class ParallelGradient:
     """Computes loss and gradient of `model`; use it as a context, which ends its threads."""
 
     def __init__(
-        self, model: MiniGPT, *, num_threads: int, dtype: torch.dtype = torch.float32, is_compiled: bool = False
+        self,
+        model: MiniGPT,
+        *,
+        num_threads: int,
+        dtype: torch.dtype = torch.float32,
+        is_compiled: bool = False,
+        processes: Processes | None = None,
     ) -> None:
-        """On a GPU one share suffices, whatever `num_threads` says. `dtype` is that of the matrix products."""
+        """On a GPU one share suffices, whatever `num_threads` says. `dtype` is that of the matrix products.
+
+        With several `processes` each computes its share of the batch by `num_threads` threads of its own.
+        """
+        self.processes = processes or Processes()
         self.dtype = dtype
         self.loss = torch.compile(model.loss) if is_compiled else model.loss
         self.parameters = list(model.parameters())
@@ -38,25 +49,26 @@ class ParallelGradient:
     def backward(self, inputs: torch.Tensor, targets: torch.Tensor) -> float:
         """Set the parameters' gradients for the windows `inputs`, `targets` (B, T); returns mean nats per token.
 
-        Dropout takes one number from torch's generator, so that its saved state suffices to go on.
+        All processes give the whole batch; each computes its own shares of it. Dropout takes one number from torch's
+        generator, so that its saved state suffices to go on; each share counts on from it.
         """
         seed = int(torch.randint(1 << 31, ()))
-        num_shares = min(self.num_shares, len(inputs))
+        num_shares = min(self.num_shares * self.processes.count, len(inputs))
         rows = zip(inputs.tensor_split(num_shares), targets.tensor_split(num_shares), strict=True)
-        if num_shares == 1:
-            shares = [self._share(inputs, targets, 1.0, seed)]
+        work = [(ids, wanted, len(ids) / len(inputs), seed + number) for number, (ids, wanted) in enumerate(rows)]
+        own = torch.arange(num_shares).tensor_split(self.processes.count)[self.processes.rank].tolist()
+        if len(own) == 1:
+            shares = [self._share(*work[own[0]])]
         else:
-            waiting = [
-                self.pool.submit(self._share, ids, wanted, len(ids) / len(inputs), seed + number)
-                for number, (ids, wanted) in enumerate(rows)
-            ]
+            waiting = [self.pool.submit(self._share, *work[number]) for number in own]
             shares = [future.result() for future in waiting]
         total = list(shares[0][1])
         for _, gradients in shares[1:]:
             torch._foreach_add_(total, list(gradients))
+        loss, total = self.processes.sum_gradients(sum(loss for loss, _ in shares), total)
         for parameter, gradient in zip(self.parameters, total, strict=True):
             parameter.grad = gradient
-        return sum(loss for loss, _ in shares)
+        return loss
 
     def _share(
         self, inputs: torch.Tensor, targets: torch.Tensor, weight: float, seed: int

@@ -1,8 +1,9 @@
 """The training loop of one contestant: resumable bit for bit, interruptible, and exact about what it spent.
 
-On the CPU a run is a pure function of its configuration, data and number of threads: the windows of a step follow
-from (seed, step), the learning rate from the progress, dropout from torch's generator, which is saved and restored.
-Only a budget in seconds depends on the machine.
+On the CPU a run is a pure function of its configuration, data and number of threads and processes: the windows of a
+step follow from (seed, step), the learning rate from the progress, dropout from torch's generator, which is saved and
+restored. Only a budget in seconds depends on the machine. Several processes (model/distributed.py) take every step
+together; what is written, printed and evaluated is the work of process 0.
 """
 
 import dataclasses
@@ -21,6 +22,7 @@ from data.errors import ConfigError
 from data.files import atomic_write, write_json
 from model import checkpoint
 from model.batches import windows_of
+from model.distributed import Processes, SaidByProcessZero
 from model.evaluate import context_of, quick_bits_per_char, val_prefix
 from model.gpt import MiniGPT, MiniGPTConfig
 from model.interrupt import stop_on_signals
@@ -71,9 +73,12 @@ class Run:
         config: TrainConfig,
         folder: Path,
         identity: dict[str, Any],
+        processes: Processes | None = None,
     ) -> None:
         self.tokenizer, self.config, self.folder, self.identity = tokenizer, config, folder, identity
+        self.processes = processes or Processes()
         self.device = choose_device(config.device)
+        self.processes.check(config.batch_size, self.device)
         self.windows = windows_of(
             config.order,
             splits["train"],
@@ -99,6 +104,8 @@ class Run:
 
     def start(self, tokenizer_path: Path) -> None:
         """Clear what an earlier run left, and describe this one."""
+        if not self.processes.is_main:
+            return
         for name in (checkpoint.LAST, checkpoint.BEST, checkpoint.METRICS, *checkpoint.RESULTS):
             (self.folder / name).unlink(missing_ok=True)
         with atomic_write(self.folder / checkpoint.TOKENIZER_COPY) as file:
@@ -115,6 +122,9 @@ class Run:
         self.spent = Spent(**state["spent"])
         self.best = state["best"]
         self.num_lines = state["metrics_lines"]
+        before, now = state["environment"].get("num_processes", 1), self.processes.count
+        if before != now and self.processes.is_main:
+            print(f"the run had {before} process(es) until its last save and goes on with {now}", file=sys.stderr)
         torch.set_rng_state(state["rng_cpu"])
         if self.device.type == "cuda" and state["rng_cuda"] is not None:
             torch.cuda.set_rng_state(state["rng_cuda"])
@@ -122,7 +132,10 @@ class Run:
     def until_spent(self, progress: bool) -> TrainResult:
         """Take steps until the budget is spent; save last.pt now and then, at the end, and when asked to stop."""
         budget, first_step = self.config.budget, self.spent.steps
-        self.metrics = MetricsLog(self.folder / checkpoint.METRICS, self.num_lines)
+        processes, progress = self.processes, progress and self.processes.is_main
+        processes.require_same(first_step, "the step they go on from")
+        if processes.is_main:
+            self.metrics = MetricsLog(self.folder / checkpoint.METRICS, self.num_lines)
         bar = tqdm(
             total=budget.amount,
             initial=round(self.spent.amount(budget.unit)),
@@ -133,24 +146,32 @@ class Run:
         )
         saved_at = time.perf_counter()
         self.shares = ParallelGradient(
-            self.model, num_threads=torch.get_num_threads(), dtype=self.dtype, is_compiled=self.is_compiled
+            self.model,
+            num_threads=torch.get_num_threads(),
+            dtype=self.dtype,
+            is_compiled=self.is_compiled,
+            processes=processes,
         )
         if progress:
             bar.write(f"{self.identity['contestant']}: {self._how()}", file=sys.stderr)
-        with bar, self.shares, stop_on_signals() as wish:
+        with bar, self.shares, stop_on_signals(is_repeatable=processes.count > 1) as wish:
             while (before := self.spent.progress(budget)) < 1.0:
                 loss = self._step(before)
+                seconds, asked = processes.agree(self.spent.seconds, wish.signal_name)
+                self.spent = dataclasses.replace(self.spent, seconds=seconds)
                 after = self.spent.progress(budget)
                 improved = self._log(loss, before, is_evaluation_due(before, after, self.config.val_every_fraction))
                 bar.set_postfix_str(self._postfix(loss), refresh=False)
                 bar.update(min(round(self.spent.amount(budget.unit)), budget.amount) - bar.n)
                 is_save_due = time.perf_counter() - saved_at >= self.config.checkpoint_every_seconds
-                if improved or after >= 1.0 or is_save_due or wish.signal_name:
+                if processes.count == 1:
+                    asked = wish.signal_name  # it may have come since
+                if improved or after >= 1.0 or is_save_due or asked:
                     self._save()
                     saved_at = time.perf_counter()
-                if wish.signal_name:
+                if asked:
                     bar.close()
-                    self._stop(wish.signal_name)
+                    self._stop(asked)
         return self._result(first_step)
 
     def _step(self, progress: float) -> float:
@@ -192,6 +213,8 @@ class Run:
     def _require_finite(self, value: float, what: str) -> None:
         if math.isfinite(value):
             return
+        if not self.processes.is_main:
+            raise SaidByProcessZero  # losses and gradients are sums over all processes
         last = self.folder / checkpoint.LAST
         kept = f"{last} keeps the last good state" if last.exists() else "no checkpoint had been saved yet"
         raise ConfigError(
@@ -217,24 +240,31 @@ class Run:
         }
         if is_val_due:
             record["val_bits_per_char"] = self.val_bits_per_char
-        self.metrics.append(record)
+        if self.processes.is_main:
+            self.metrics.append(record)
         return improved
 
     def _evaluate(self) -> bool:
         """Take the val figure; save best.pt and return True if it is the lowest so far."""
         started = time.perf_counter()
-        trained = {name: weight.clone() for name, weight in self.model.state_dict().items()}
-        self.model.load_state_dict(self._scored_weights())
-        self.val_bits_per_char = quick_bits_per_char(self.model, self.val, self.context_ids)
-        self.model.load_state_dict(trained)
+        self.val_bits_per_char = self.processes.from_main(self._val_figure)
         self._require_finite(self.val_bits_per_char, "val figure")
         elapsed = self.spent.evaluation_seconds + time.perf_counter() - started
         self.spent = dataclasses.replace(self.spent, evaluation_seconds=elapsed)
         if self.best is not None and self.val_bits_per_char >= self.best["val_bits_per_char"]:
             return False
         self.best = {"step": self.spent.steps, "val_bits_per_char": self.val_bits_per_char}
-        checkpoint.save(self.folder / checkpoint.BEST, {**self._state(), "model": self._scored_weights()})
+        if self.processes.is_main:
+            checkpoint.save(self.folder / checkpoint.BEST, {**self._state(), "model": self._scored_weights()})
         return True
+
+    def _val_figure(self) -> float:
+        """Bits per character on the beginning of val, by the scored weights."""
+        trained = {name: weight.clone() for name, weight in self.model.state_dict().items()}
+        self.model.load_state_dict(self._scored_weights())
+        figure = quick_bits_per_char(self.model, self.val, self.context_ids)
+        self.model.load_state_dict(trained)
+        return figure
 
     def _scored_weights(self) -> dict[str, torch.Tensor]:
         """The weights that val figures and best.pt are of."""
@@ -244,7 +274,9 @@ class Run:
         """How the steps are computed, in words."""
         dtype = str(self.dtype).removeprefix("torch.")
         compiled = "with" if self.is_compiled else "without"
-        return f"{self.device.type}, {torch.get_num_threads()} threads, {dtype} products, {compiled} torch.compile"
+        count, threads = self.processes.count, f"{torch.get_num_threads()} threads"
+        workers = threads if count == 1 else f"{count} processes of {threads}"
+        return f"{self.device.type}, {workers}, {dtype} products, {compiled} torch.compile"
 
     def _state(self) -> dict[str, Any]:
         """Everything a checkpoint holds but what only resuming needs."""
@@ -256,7 +288,8 @@ class Run:
             "finished": self.spent.progress(self.config.budget) >= 1.0,
             "environment": {
                 "device": self.device.type,
-                "num_threads": torch.get_num_threads(),
+                "num_processes": self.processes.count,
+                "num_threads": torch.get_num_threads(),  # of each
                 "torch": str(torch.__version__),
                 "dtype": str(self.dtype).removeprefix("torch."),
                 "compile": self.is_compiled,
@@ -264,6 +297,8 @@ class Run:
         }
 
     def _save(self) -> None:
+        if not self.processes.is_main:
+            return
         resuming = {
             "optimizer": self.optimizer.state_dict(),
             "average": self.average if self.config.ema_decay > 0.0 else None,
@@ -279,7 +314,8 @@ class Run:
         message = (
             f"{signal_name}: stopped after step {self.spent.steps}, saved {self.folder / checkpoint.LAST}; {way_on}"
         )
-        print(message, file=sys.stderr)
+        if self.processes.is_main:
+            print(message, file=sys.stderr)
         raise TrainingInterrupted(message)
 
     def _postfix(self, loss_nats: float) -> str:

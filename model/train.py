@@ -1,11 +1,13 @@
 """Training one contestant under one budget: the door that the scripts use. The loop itself is model/run.py."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from data.errors import ConfigError
 from model import checkpoint
+from model.distributed import Processes
 from model.gpt import MiniGPTConfig
 from model.run import Run, TrainingInterrupted, TrainResult, result_of
 from model.schedule import Budget, Spent, TrainConfig
@@ -26,12 +28,14 @@ def train(
     folder: Path,
     restart: bool = False,
     progress: bool = True,
+    processes: Processes | None = None,
 ) -> TrainResult:
     """Train `contestant` in `folder` until its budget is spent, going on from last.pt if there is one.
 
     `restart` begins anew. A finished run returns at once. Raises CheckpointError when last.pt is damaged or belongs
     to another tokenizer, text or configuration; DataError when train has no whole window or val is empty;
-    ConfigError when the loss stops being finite; TrainingInterrupted after Ctrl-C or SIGTERM.
+    ConfigError when the loss stops being finite; TrainingInterrupted after Ctrl-C or SIGTERM. All `processes` of a run
+    call it alike; it then raises ProcessLostError when one of them ends.
     """
     if model_config.vocab_size != tokenizer.vocab_size:
         raise ConfigError(
@@ -47,17 +51,26 @@ def train(
         train_config=train_config,
     )
     last = folder / checkpoint.LAST
-    state = None if restart or not last.exists() else checkpoint.load(last)
-    if state is not None:
+    processes = processes or Processes()
+
+    def saved() -> dict[str, Any] | None:
+        if restart or not last.exists():
+            return None
+        state = checkpoint.load(last)
         checkpoint.verify_tokenizer(state, last, tokenizer, tokenizer_path)
         checkpoint.verify_run(state, last, identity)
-        if state["finished"]:  # said before a model and an optimizer are built, which takes seconds
-            return result_of(folder, Spent(**state["spent"]), state["best"], num_steps_now=0)
+        return state
+
+    state = processes.main_first(saved)
+    if state is not None and state["finished"]:  # said before a model and an optimizer are built, which takes seconds
+        return result_of(folder, Spent(**state["spent"]), state["best"], num_steps_now=0)
     threads_before = torch.get_num_threads()
     if train_config.num_threads is not None:
         torch.set_num_threads(train_config.num_threads)
     try:
-        run = Run(tokenizer, splits, model_config, train_config, folder, identity)
+        run = processes.together(
+            lambda: Run(tokenizer, splits, model_config, train_config, folder, identity, processes)
+        )
         if state is None:
             run.start(tokenizer_path)
         else:

@@ -1,6 +1,10 @@
-"""Train one contestant's models, one for each seed, until the budget is spent, then score val and test."""
+"""Train one contestant's models, one for each seed, until the budget is spent, then score val and test.
+
+By several processes: `python -m torch.distributed.run --standalone --nproc-per-node=2 -m scripts.train …`.
+"""
 
 from compare.steps import Steps
+from model.distributed import joined_processes
 from scripts import cli
 
 
@@ -9,11 +13,12 @@ def main() -> None:
     parser = cli.parser(__doc__)
     parser.add_argument("--contestant", help="only this one; all by default")
     parser.add_argument("--force", action="store_true", help="drop what an earlier run left and begin anew")
-    arguments = parser.parse_args()
-    experiment = cli.experiment_of(arguments)
-    steps = Steps(experiment)
-    for name in cli.contestants_of(arguments, experiment):
-        steps.train_all(name, restart=arguments.force)
+    with joined_processes() as processes:
+        arguments = processes.main_first(parser.parse_args)
+        experiment = processes.main_first(lambda: cli.experiment_of(arguments))
+        steps = Steps(experiment, processes=processes)
+        for name in processes.main_first(lambda: cli.contestants_of(arguments, experiment)):
+            steps.train_all(name, restart=arguments.force)
 
 
 if __name__ == "__main__":

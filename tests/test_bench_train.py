@@ -19,7 +19,7 @@ def _small(monkeypatch):
 def test_the_stand_in_computes_what_our_gpt2_computes():
     torch.manual_seed(0)
     sizes = {"block_size": 8, "embedding_dim": 16, "num_heads": 2, "num_layers": 2, "dropout": 0.0}
-    ours, plain = MiniGPT(MiniGPTConfig(SHAPE.vocab_size, **sizes)), PlainGPT2(SHAPE)
+    ours, plain = MiniGPT(MiniGPTConfig(SHAPE.vocab_size, **sizes)), PlainGPT2(bench_train.config_of(SHAPE))
     assert sum(p.numel() for p in plain.parameters()) == ours.num_parameters()
     order = ["attention_norm", "attention.qkv", "attention.projection", "mlp_norm", "mlp.widen", "mlp.projection"]
     state = {"tokens.weight": ours.token_embedding.weight, "positions.weight": ours.position_embedding.weight,

@@ -122,7 +122,7 @@ class TestMake:
 
     def test_folders_do_not_hide_targets(self) -> None:
         phony = set(" ".join(re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)).split())
-        assert {"data", "tokenizer", "compare", "marginal", "sweep", "tune", "calibrate", "test"} <= phony
+        assert {"data", "tokenizer", "compare", "marginal", "sweep", "tune", "calibrate", "test", "speedrun"} <= phony
         assert "scripts.data --config wikitext2" in self.make("-n", "data")
 
     def test_the_tutorials_variables_reach_the_script(self) -> None:
@@ -133,6 +133,12 @@ class TestMake:
     def test_pattern_and_experiment(self) -> None:
         shown = self.make("-n", "train-byte_bpe", "EXPERIMENT=demo", "FORCE=1", "SET=train.seed=2 train.batch_size=4")
         assert "--config demo --set train.seed=2 --set train.batch_size=4 --contestant byte_bpe --force" in shown
+
+    def test_several_processes_are_started_by_torchs_launcher(self) -> None:
+        shown = " ".join(self.make("-n", "train-bpe", "EXPERIMENT=demo", "PROCESSES=2").replace("\\\n", " ").split())
+        started = "-m torch.distributed.run --standalone --nproc-per-node=2 -m scripts.train --config demo"
+        assert started in shown
+        assert "torch.distributed.run" not in self.make("-n", "train-bpe")
 
     def test_a_prompt_with_quotes_and_dollars_survives(self) -> None:
         assert '--prompt "$PROMPT"' in self.make("-n", "sample", 'PROMPT=He said "$5"')
