@@ -280,7 +280,7 @@ def as_table(lines: Sequence[Line]) -> str:
             times.insert(2, f"{line.num_bytes / 1e6 / line.best:,.1f}" if line.seconds else "–")
             peak = "–" if line.peak_bytes is None else f"{line.peak_bytes / 1e6:,.0f}"
             cells.append([f"  {line.engine}", *times, peak, line.result])
-    return as_text(cells)
+    return as_text(cells, width=None)
 
 
 def _times(seconds: Sequence[float], ours: Sequence[float]) -> list[str]:
@@ -297,4 +297,4 @@ def as_targets(targets: Sequence[Target]) -> str:
     for row in dict.fromkeys(target.row for target in targets):
         cells.append([row, "", "", ""])
         cells += [[f"  {t.what}", t.wanted, t.measured, verdicts[t.reached]] for t in targets if t.row == row]
-    return as_text(cells)
+    return as_text(cells, width=None)

@@ -128,13 +128,16 @@ def _cell(value: Any, form: str) -> str:
     return form.format(value)
 
 
-def as_text(cells: Sequence[Sequence[str]], width: int = TERMINAL_COLUMNS) -> str:
-    """The table aligned for a terminal; contestants that do not fit into `width` stand in further tables below."""
+def as_text(cells: Sequence[Sequence[str]], width: int | None = TERMINAL_COLUMNS) -> str:
+    """The table aligned for a terminal; contestants that do not fit into `width` stand in further tables below.
+
+    Without a `width` the table is as wide as it has to be.
+    """
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     tables, column = [], 1
     while column < len(widths):
         last, used = column, widths[0]
-        while last < len(widths) and (last == column or used + 2 + widths[last] <= width):
+        while last < len(widths) and (last == column or width is None or used + 2 + widths[last] <= width):
             used += 2 + widths[last]
             last += 1
         chosen = range(column, last)

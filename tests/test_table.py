@@ -180,3 +180,9 @@ def test_means_over_seeds_are_what_differs() -> None:
     assert not_held_equal(experiment_of(), [row_of(entry) for entry in same_mean]) == []
     other = Entry("bpe", (run_of("bpe", 1.5, seconds=4.0), run_of("bpe", 1.5, seconds=8.0, seed=2)))
     assert not_held_equal(experiment_of(), [row_of(same_mean[0]), row_of(other)]) == ["seconds: char 4, bpe 6"]
+
+
+def test_without_a_width_there_is_one_table_however_wide() -> None:
+    cells = [["", *(f"contestant {number}" for number in range(20))], ["figure", *("1.0" for _ in range(20))]]
+    assert len(as_text(cells, width=None).split("\n")) == 2
+    assert len(as_text(cells).split("\n\n")) > 1
