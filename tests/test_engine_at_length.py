@@ -147,6 +147,7 @@ def naive_greatest_bytes(text: str, num_merges: int) -> list[tuple[bytes, bytes]
     return merges
 
 
+@pytest.mark.slow
 def test_the_rule_of_cs336_against_a_naive_trainer_of_its_own() -> None:
     """500 tokens on 133 kB: 256 bytes and 244 merges, ties to the lexicographically greatest pair of byte strings."""
     text = read_shared("wikitext2/wiki.test.raw").encode()[:133_000].decode("utf-8", "ignore")

@@ -80,6 +80,7 @@ def test_the_report_holds_the_facts_and_agrees_with_the_losses_on_disk(tmp_path)
         "torch": torch.__version__,
         "dtype": "float32",
         "compile": False,
+        "num_processes": 1,
     }
     assert report["evaluate"] == {"batch_size": 16, "stride": 4, "alarm_below_bits_per_char": 0.5}
     for name in ("val", "test"):
