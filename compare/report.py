@@ -37,7 +37,7 @@ from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
-VERSION = 4  # of what a comparison holds: an older one is written anew
+VERSION = 5  # of what a comparison holds: an older one is written anew
 NOTE = (
     "Bits per character: the sum of all token losses of the split over ln 2 and over its characters; every character "
     "is scored exactly once, each document as the continuation of one newline, sliding windows with stride half a "
@@ -214,19 +214,24 @@ def _beaten(summary: Mapping[str, Any], baseline: Mapping[str, Any]) -> str:
 
 
 def comparison_text(summary: Mapping[str, Any]) -> str:
-    """What `make compare` prints of comparison.json's `summary`: under 100 columns but for the sentences."""
+    """What `make compare` prints of comparison.json's `summary`: under 100 columns."""
     lines = [f"{summary['experiment']}: characters or BPE?", "", as_text(table_cells(summary["rows"])), ""]
     lines += ["Differences in bits per character on test, with 95 % intervals:", _pairs_as_text(summary), ""]
-    marginal = [f"  - {line}" for line in marginal_sentences(summary)]
+    marginal = [_wrapped(f"  - {line}", 4) for line in marginal_sentences(summary)]
     lines += ["Own segmentation and all others:", *marginal, ""] if marginal else []
     lines += ["Baselines, bits per character on test:"]
     for one in summary["baselines"]:
         line = f"  {one['name']:<20}{one['bits_per_char']:8.4f}  {_beaten(summary, one)}"
-        lines += textwrap.wrap(line, TERMINAL_COLUMNS, subsequent_indent=" " * 32, break_on_hyphens=False)
-    lines += [""]
-    lines += ["Not held equal:", *(f"  - {line}" for line in summary["not_held_equal"]), ""]
-    lines += [f"Verdict: {summary['verdict']}", ""]
+        lines.append(_wrapped(line, 32))
+    lines += ["", "Not held equal:", *(_wrapped(f"  - {line}", 4) for line in summary["not_held_equal"]), ""]
+    lines += [_wrapped(f"Verdict: {summary['verdict']}", 0), ""]
     return "\n".join(lines)
+
+
+def _wrapped(line: str, indent: int) -> str:
+    """`line` on as many lines of a terminal as it needs, those after the first indented."""
+    parts = textwrap.wrap(line, TERMINAL_COLUMNS, subsequent_indent=" " * indent, break_on_hyphens=False)
+    return "\n".join(parts)
 
 
 def _pair_cells(summary: Mapping[str, Any]) -> list[list[str]]:
