@@ -80,6 +80,7 @@ class BPETokenizer:
         self._latest_cuts: tuple[int, Cuts] | None = None
         self.token_bytes = [self._bytes_of(token) for token in self.tokens]
         self.token_bytes += [utf8(token) for token in self.special_tokens]
+        self._encode_short("", None)  # loads the kernel's machine code now, so that the first text does not wait for it
 
     @classmethod
     def train(
