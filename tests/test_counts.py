@@ -21,18 +21,15 @@ from tokenizer.counts import (
     PretokenCounts,
     character_offsets,
     count_pretokens,
-    first_invalid,
     merge_counts,
     read_counts,
-    read_text_bytes,
     shifted,
     write_counts,
 )
-from tokenizer.intern import lay_out
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.reference import TIE_BREAKS, TieBreak
 from tokenizer.train import TokenizerConfig, learn_from_counts, learn_merges
-from tokenizer_helpers import LOSSLESS_TEXTS, SURROGATES
+from tokenizer_helpers import LOSSLESS_TEXTS, SURROGATES, assert_same_counts
 
 SCANNED: list[SplitPattern] = ["space", "gpt2", "gpt4"]
 DOCUMENTS = ["the cat sat on the mat, the cat's 12 mats\n", "", "“Ünïcode” the  cät 123 the\n", "\n", "a the cat\n"] * 2
@@ -57,13 +54,6 @@ def counts_of(words: dict[bytes, int], first_seen: Sequence[int] | None = None) 
         np.array(list(words.values()), dtype=np.int64),
         np.array(range(len(words)) if first_seen is None else first_seen, dtype=np.int64),
     )
-
-
-def assert_same(found: PretokenCounts, wanted: PretokenCounts) -> None:
-    for field in fields(PretokenCounts):
-        one, other = getattr(found, field.name), getattr(wanted, field.name)
-        assert one.dtype == other.dtype, field.name
-        np.testing.assert_array_equal(one, other, err_msg=field.name)
 
 
 def check_counts(documents: Sequence[str], pattern: SplitPattern, num_threads: int | None) -> None:
@@ -153,9 +143,9 @@ def shards_of(documents: Sequence[str], cuts: Sequence[int], pattern: SplitPatte
 def test_merged_shards_are_the_whole(pattern: SplitPattern, documents: list[str], cuts: list[int], seed: int) -> None:
     shards = shards_of(documents, cuts, pattern)
     whole = count_pretokens(documents, pattern)
-    assert_same(merge_counts(shards), whole)
+    assert_same_counts(merge_counts(shards), whole)
     shuffled = [shards[index] for index in np.random.default_rng(seed).permutation(len(shards))]
-    assert_same(merge_counts(shuffled), whole)  # it is first_seen that orders, not the order of the shards
+    assert_same_counts(merge_counts(shuffled), whole)  # it is first_seen that orders, not the order of the shards
 
 
 def test_merging_in_steps_is_merging_at_once() -> None:
@@ -163,8 +153,8 @@ def test_merging_in_steps_is_merging_at_once() -> None:
     in_steps = shards[0]
     for shard in shards[1:]:
         in_steps = merge_counts([in_steps, shard])
-    assert_same(in_steps, merge_counts(shards))
-    assert_same(merge_counts([in_steps]), in_steps)
+    assert_same_counts(in_steps, merge_counts(shards))
+    assert_same_counts(merge_counts([in_steps]), in_steps)
 
 
 def test_merging_leaves_the_shards_alone() -> None:
@@ -203,84 +193,6 @@ def test_training_from_merged_shards_is_training_from_the_text(
     assert len(found.merges) > 10
 
 
-# -------------------------------------------------------------------------------------------------------- files of text
-
-
-def invalid_at(raw: bytes) -> int:
-    """Where Python says that `raw` is not UTF-8, or its length."""
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return error.start
-    return len(raw)
-
-
-def check_utf8(raw: bytes) -> None:
-    laid_out = lay_out(np.frombuffer(raw, dtype=np.uint8), np.array([len(raw)], dtype=np.int64))
-    assert first_invalid(laid_out.text, laid_out.at, len(raw)) == invalid_at(raw)
-
-
-# The first and the last byte of every kind in the Unicode standard's table of well-formed sequences.
-EDGES = bytes.fromhex("00 41 7f 80 8f 90 9f a0 bf c0 c1 c2 df e0 e1 ec ed ee ef f0 f1 f3 f4 f5 ff")
-
-
-def test_validity_of_every_short_sequence_of_edge_bytes() -> None:
-    for first in EDGES:
-        for second in EDGES:
-            for third in EDGES:
-                check_utf8(bytes([first, second, third]))
-                for fourth in EDGES[3:10]:
-                    check_utf8(bytes([first, second, third, fourth]))
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    st.lists(
-        st.one_of(
-            st.text(max_size=9).map(str.encode), st.binary(max_size=3), st.sampled_from([b"eight by", b"x" * 17])
-        ),
-        max_size=8,
-    ).map(b"".join)
-)
-def test_validity_of_any_bytes(raw: bytes) -> None:
-    check_utf8(raw)
-
-
-@pytest.mark.parametrize("name", LOSSLESS_TEXTS)
-def test_a_file_of_text_is_one_document(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_bytes(LOSSLESS_TEXTS[name].encode())
-    laid_out = read_text_bytes(path)
-    assert laid_out.text[: laid_out.ends[0]].tobytes() == path.read_bytes()
-    assert not laid_out.text[laid_out.ends[0] :].any()
-    for pattern in SCANNED:
-        assert_same(count_pretokens(laid_out, pattern), count_pretokens([LOSSLESS_TEXTS[name]], pattern))
-
-
-def test_an_empty_file_of_text(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").touch()
-    assert count_pretokens(read_text_bytes(tmp_path / "text.txt"), "gpt2").pretokens() == []
-
-
-@pytest.mark.parametrize(
-    ("raw", "said"),
-    [
-        (b"abc \xff", r"not valid UTF-8 at byte 4 \(0xff\)"),
-        ("caf\u00e9".encode()[:-1], r"not valid UTF-8 at byte 3 \(0xc3\)"),
-        (b"long enough for whole words \xed\xa0\x80", r"not valid UTF-8 at byte 28 \(0xed\)"),
-        ("abc".encode("utf-16"), r"not valid UTF-8 at byte 0 \(0xff\)"),
-        (None, "cannot read"),
-    ],
-)
-def test_files_that_are_no_text(raw: bytes | None, said: str, tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    if raw is not None:
-        path.write_bytes(raw)
-    with pytest.raises(DataError, match=said) as raised:
-        read_text_bytes(path)
-    assert str(path) in str(raised.value)
-
-
 # -------------------------------------------------------------------------------------------------------------- Parquet
 
 
@@ -290,7 +202,7 @@ def test_a_file_gives_back_what_was_written(pattern: SplitPattern, tmp_path: Pat
     for documents in (list(LOSSLESS_TEXTS.values()), [], ["\x00 \x00\x00"]):
         counts = count_pretokens(documents, pattern)
         write_counts(path, counts)
-        assert_same(read_counts(path), counts)
+        assert_same_counts(read_counts(path), counts)
 
 
 def test_schema(tmp_path: Path) -> None:
@@ -317,7 +229,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(DataError, match=r"counts\.parquet: No space left"):
         write_counts(path, counts_of({b"new": 1}))
     monkeypatch.undo()
-    assert_same(read_counts(path), old)
+    assert_same_counts(read_counts(path), old)
     assert [file.name for file in tmp_path.iterdir()] == ["counts.parquet"]
 
 
@@ -337,7 +249,7 @@ def test_rows_of_another_program_in_any_order(tmp_path: Path) -> None:
         }
     )
     parquet.write_table(table, path, row_group_size=1)
-    assert_same(read_counts(path), counts_of({b"aa": 2, b"b": 3, b"c": 1}, [0, 4, 9]))
+    assert_same_counts(read_counts(path), counts_of({b"aa": 2, b"b": 3, b"c": 1}, [0, 4, 9]))
 
 
 def good_columns() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from data.splits import Split
 from tokenizer import engine, kernels, reference
+from tokenizer.counts import PretokenCounts
 from tokenizer.cuts import NEVER
 from tokenizer.encode import MergeTable, encode_texts
 from tokenizer.intern import lay_out
@@ -167,3 +169,10 @@ def read_shared(name: str) -> str:
     if not path.exists():
         pytest.skip(f"needs the shared development text {name}")
     return path.read_bytes().decode("utf-8")
+
+
+def assert_same_counts(found: PretokenCounts, wanted: PretokenCounts) -> None:
+    for field in fields(PretokenCounts):
+        one, other = getattr(found, field.name), getattr(wanted, field.name)
+        assert one.dtype == other.dtype, field.name
+        np.testing.assert_array_equal(one, other, err_msg=field.name)

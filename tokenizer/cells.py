@@ -94,7 +94,8 @@ def first_pairs(cells: Int32Array, piece_of: Int32Array, weights: Int64Array, is
     begins = np.zeros(len(counts), dtype=np.int64)
     begins[1:used] = np.cumsum(num_windows[: max(used - 1, 0)])
     ends = begins.copy()
-    pool = np.empty(max(num_windows[:used].sum(), 1), dtype=np.int32)
+    # Room for later pairs as well: memory that nothing has touched costs nothing, a larger copy of the pool would.
+    pool = np.empty(max(3 * num_windows[:used].sum(), 1), dtype=np.int32)
     _listfirst_windows(cells, keys, numbers, pool, ends)
     return keys, numbers, halves, counts, begins, ends, pool, used
 

@@ -13,14 +13,13 @@ import numpy as np
 
 from data.errors import DataError
 from data.files import atomic_write
-from tokenizer.borders import WHOLE, UInt64Array, eight_at_a_time
+from tokenizer.borders import WHOLE
 from tokenizer.intern import (
     Interned,
     TextBytes,
     in_threads,
     intern,
     lay_out,
-    padded,
     shares_of,
     text_bytes,
 )
@@ -62,58 +61,6 @@ def count_pretokens(
     for other in others:
         first = _add(laid_out, first, other)
     return _compacted(laid_out, first)
-
-
-def read_text_bytes(path: Path) -> TextBytes:
-    """A UTF-8 file as one document, read once and without a copy as a string.
-
-    Raises DataError when it cannot be read or is not UTF-8, with the byte offset.
-    """
-    try:
-        with path.open("rb") as file:
-            buffer = padded(path.stat().st_size)
-            size = file.readinto(buffer.data)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    buffer[size:] = 0
-    laid_out = TextBytes(buffer, eight_at_a_time(buffer), np.array([size], dtype=np.int64))
-    offset = first_invalid(laid_out.text, laid_out.at, size)
-    if offset < size:
-        raise DataError(f"{path} is not valid UTF-8 at byte {offset} (0x{buffer[offset]:02x}); convert it to UTF-8")
-    return laid_out
-
-
-@kernel
-def first_invalid(text: UInt8Array, at: UInt64Array, size: int) -> Any:
-    """The first byte at which `text` is not UTF-8 (Unicode standard, table 3-7), or `size`; padded with NUL."""
-    i = 0
-    while i < size:
-        if at[i] & np.uint64(0x8080808080808080) == 0:
-            i += 8
-            continue
-        first, second = text[i], text[i + 1]
-        least, most, length = 0x80, 0xBF, 4
-        if first < 0x80:
-            i += 1
-            continue
-        if 0xC2 <= first < 0xE0:
-            length = 2
-        elif 0xE0 <= first < 0xF0:
-            length = 3
-            least = 0xA0 if first == 0xE0 else 0x80
-            most = 0x9F if first == 0xED else 0xBF  # beyond lie the surrogates
-        elif 0xF0 <= first < 0xF5:
-            least = 0x90 if first == 0xF0 else 0x80
-            most = 0x8F if first == 0xF4 else 0xBF
-        else:
-            return i
-        if not least <= second <= most:
-            return i
-        for j in range(i + 2, i + length):
-            if not 0x80 <= text[j] <= 0xBF:
-                return i
-        i += length
-    return size
 
 
 def _add(laid_out: TextBytes, first: Interned, other: Interned) -> Interned:

@@ -166,7 +166,7 @@ def _train(
     """Merges (R, 2), their window counts and replacements (R,), and the index of the stop reason."""
     cells, piece_of, is_weighted = lay_out(symbols, offsets, weights)
     keys, numbers, halves, counts, begins, ends, pool, used = first_pairs(cells, piece_of, weights, is_weighted)
-    pool_used = len(pool)
+    pool_used = ends[used - 1] if used else 0
     base_size = len(base_lengths)
     most_tokens = base_size + most_rounds
     spans = np.ones(most_tokens, dtype=np.int32)

@@ -29,7 +29,7 @@ T = TypeVar("T")
 # and none looks at what stands to the left.
 AT_BLANKS = np.zeros((256, 256), dtype=np.bool_)
 AT_BLANKS[0x21:0x7F, 0x20] = True
-_PADDING = 16  # bytes behind a text, so that eight bytes can be read at any place of it
+PADDING = 16  # bytes behind a text, so that eight bytes can be read at any place of it
 _SPAN_BYTES = 1 << 18  # documents longer than this are cut for the threads
 _MOST_SLOTS_AT_FIRST = 1 << 15
 
@@ -69,7 +69,7 @@ def text_bytes(documents: Sequence[str]) -> TextBytes:
         utf8("".join(documents))  # raises, with the offset
         raise
     ends = np.cumsum([len(document) for document in encoded], dtype=np.int64)
-    buffer = np.frombuffer(bytearray().join([*encoded, bytes(_PADDING)]), dtype=np.uint8)
+    buffer = np.frombuffer(bytearray().join([*encoded, bytes(PADDING)]), dtype=np.uint8)
     return TextBytes(buffer, eight_at_a_time(buffer), ends)
 
 
@@ -83,7 +83,7 @@ def lay_out(raw: UInt8Array, ends: Int64Array) -> TextBytes:
 
 def padded(size: int) -> UInt8Array:
     """Room for a text of `size` bytes and its padding, which the caller sets to zero."""
-    return np.empty(size + _PADDING, dtype=np.uint8)
+    return np.empty(size + PADDING, dtype=np.uint8)
 
 
 def usable_cores() -> int:
