@@ -1,14 +1,13 @@
 """Trains the grid of `make tune`: short runs, found again when they are finished, continued when they were stopped."""
 
 import dataclasses
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from compare.steps import Steps
 from compare.tune import VERSION, Grid, inputs_of, outcome_of
-from data.errors import CheckpointError, ConfigError, DataError
+from data.errors import CheckpointError, ConfigError, DataError, DivergedError
 from data.files import canonical_json, read_json, sha256_text, write_json
 from model import checkpoint
 from model.gpt import MiniGPTConfig
@@ -16,8 +15,6 @@ from model.memory import explain_out_of_memory
 from model.train import TrainConfig, train
 
 DIVERGED = "diverged.json"
-# How model/run.py says that a loss, gradient or val figure is not finite.
-_DIVERGENCE = re.compile(r"the (loss|gradient|val figure) became (nan|inf|-inf) at step \d+")
 
 
 def run_grid(steps: Steps, grid: Grid) -> dict[str, Any]:
@@ -87,9 +84,7 @@ def _figure(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: 
             except CheckpointError as error:  # of another grid, text or tokenizer, or damaged: of no use to this grid
                 steps.echo(f"  {str(error).partition(';')[0]}: training anew")
                 result = train_run(restart=True)
-    except ConfigError as error:
-        if not _DIVERGENCE.search(str(error)):
-            raise
+    except DivergedError as error:
         write_json(folder / DIVERGED, {"inputs": inputs, "message": str(error)})
         steps.num_done += 1
         steps.echo(f"{label}: diverged")

@@ -13,6 +13,10 @@ class ConfigError(UserError):
     """An experiment file, an option or one of its values."""
 
 
+class DivergedError(ConfigError):
+    """Training settings under which a loss, gradient or val figure became infinite or no number."""
+
+
 class DataError(UserError):
     """A corpus: missing, unreadable, changed, or too short."""
 

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
-from data.errors import ConfigError
+from data.errors import DivergedError
 from data.files import atomic_write, write_json
 from model import checkpoint
 from model.batches import windows_of
@@ -177,7 +177,7 @@ class Run:
     def _step(self, progress: float) -> float:
         """One optimizer step at `progress`; returns the loss of its batch in nats per token.
 
-        Raises ConfigError for a loss or gradient that is not finite, before it can reach the weights.
+        Raises DivergedError for a loss or gradient that is not finite, before it can reach the weights.
         """
         started = time.perf_counter()
         config = self.config
@@ -217,7 +217,7 @@ class Run:
             raise SaidByProcessZero  # losses and gradients are sums over all processes
         last = self.folder / checkpoint.LAST
         kept = f"{last} keeps the last good state" if last.exists() else "no checkpoint had been saved yet"
-        raise ConfigError(
+        raise DivergedError(
             f"{self.identity['contestant']}: the {what} became {value} at step {self.spent.steps + 1} "
             f"(learning rate {self.learning_rate:.3g}); {kept}; lower train.learning_rate "
             f"(now {self.config.learning_rate:g}) and run `{checkpoint.restart_command(self.identity['contestant'])}`"
