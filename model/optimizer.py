@@ -13,20 +13,18 @@ _STEPS = 5
 _QUINTIC = (3.4445, -4.7750, 2.0315)
 
 
-def orthogonalize(matrix: torch.Tensor) -> torch.Tensor:
-    """About U V^T of `matrix` (m, n) = U S V^T: the nearest matrix whose singular values are equal.
+def orthogonalize(matrices: torch.Tensor) -> torch.Tensor:
+    """About U V^T of each of `matrices` (N, m, n) = U S V^T, m <= n: the nearest matrix of equal singular values.
 
     Five Newton-Schulz steps of Jordan et al. 2024 (Muon) leave the singular values between 0.7 and 1.2. torch's own
     Muon takes them in bfloat16, which a CPU without bfloat16 instructions computes many times slower.
     """
-    is_tall = matrix.shape[0] > matrix.shape[1]
-    x = matrix.T if is_tall else matrix
-    x = x / (x.norm() + 1e-7)
+    x = matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)
     a, b, c = _QUINTIC
     for _ in range(_STEPS):
-        gram = x @ x.T
-        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x.T if is_tall else x
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x
 
 
 class Muon(torch.optim.Optimizer):
@@ -43,15 +41,29 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """One step from the gradients that are there."""
         for group in self.param_groups:
+            by_size: dict[tuple[int, ...], list[nn.Parameter]] = {}
             for parameter in group["params"]:
-                state = self.state[parameter]
-                if not state:
-                    state["momentum"] = torch.zeros_like(parameter)
-                momentum = state["momentum"].lerp_(parameter.grad, 1.0 - _MOMENTUM)
-                ahead = parameter.grad.lerp(momentum, _MOMENTUM)  # Nesterov
-                length = 0.2 * max(parameter.shape) ** 0.5
-                parameter.mul_(1.0 - group["lr"] * group["weight_decay"])
-                parameter.add_(orthogonalize(ahead), alpha=-group["lr"] * length)
+                by_size.setdefault(tuple(sorted(parameter.shape)), []).append(parameter)
+            for (_, longest), parameters in by_size.items():  # all of one size at once: few large products
+                moves = orthogonalize(torch.stack([_lying(self._ahead(parameter)) for parameter in parameters]))
+                length = 0.2 * longest**0.5
+                for parameter, move in zip(parameters, moves, strict=True):
+                    parameter.mul_(1.0 - group["lr"] * group["weight_decay"])
+                    _lying(parameter).add_(move, alpha=-group["lr"] * length)
+
+    def _ahead(self, parameter: nn.Parameter) -> torch.Tensor:
+        """Nesterov's look ahead along the momentum, which takes in the present gradient."""
+        state = self.state[parameter]
+        if not state:
+            state["momentum"] = torch.zeros_like(parameter)
+        assert parameter.grad is not None, "a step follows a backward pass"
+        momentum: torch.Tensor = state["momentum"].lerp_(parameter.grad, 1.0 - _MOMENTUM)
+        return parameter.grad.lerp(momentum, _MOMENTUM)
+
+
+def _lying(matrix: torch.Tensor) -> torch.Tensor:
+    """A view of `matrix` that is not taller than wide."""
+    return matrix.mT if matrix.shape[0] > matrix.shape[1] else matrix
 
 
 class Optimizers:
