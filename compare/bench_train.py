@@ -4,6 +4,7 @@ A turn is a few whole training steps: forward, backward, clipping, optimizer. A 
 threads and its own peak memory.
 """
 
+import contextlib
 import importlib.util
 import math
 import multiprocessing
@@ -146,7 +147,8 @@ def nanogpt(folder: str, config: MiniGPTConfig) -> Any:
         block_size=config.block_size, vocab_size=config.vocab_size, n_layer=config.num_layers,
         n_head=config.num_heads, n_embd=config.embedding_dim, dropout=config.dropout, bias=False,
     )  # fmt: skip
-    return module.GPT(sizes)
+    with contextlib.redirect_stdout(None):  # it says how many parameters it has
+        return module.GPT(sizes)
 
 
 def peer(shape: Shape, folder: str, dtype: torch.dtype, is_compiled: bool) -> Step:
@@ -154,7 +156,8 @@ def peer(shape: Shape, folder: str, dtype: torch.dtype, is_compiled: bool) -> St
     model: Any
     if folder:
         model = nanogpt(folder, config_of(shape))
-        optimizer = model.configure_optimizers(0.1, 1e-3, (0.9, 0.99), "cpu")
+        with contextlib.redirect_stdout(None):
+            optimizer = model.configure_optimizers(0.1, 1e-3, (0.9, 0.99), "cpu")
     else:
         model = PlainGPT2(config_of(shape))
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)

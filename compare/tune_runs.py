@@ -63,7 +63,7 @@ def _figure(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: 
     """The lowest val bits per character of one run of the grid, which is trained if need be; None if it diverges."""
     folder = steps.layout.tuning(name, train_config.learning_rate)
     label = f"tune {name}, learning rate {train_config.learning_rate:g}"
-    inputs = _inputs_of_run(steps, name, model_config, train_config)
+    inputs = inputs_of_run(steps, name, model_config, train_config)
     if _has_diverged(folder, inputs):
         steps.echo(f"{label}: up to date, diverged ({folder / DIVERGED})")
         return None
@@ -96,7 +96,7 @@ def _figure(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: 
     return figure
 
 
-def _inputs_of_run(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: TrainConfig) -> str:
+def inputs_of_run(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: TrainConfig) -> str:
     """Hash of all that a run follows from; where its data lies and how it is carried out is no part of it."""
     identity = checkpoint.identity_of(
         contestant=name,

@@ -34,8 +34,8 @@ def train(
 
     `restart` begins anew. A finished run returns at once. Raises CheckpointError when last.pt is damaged or belongs
     to another tokenizer, text or configuration; DataError when train has no whole window or val is empty;
-    DivergedError when the loss stops being finite; TrainingInterrupted after Ctrl-C or SIGTERM. All `processes` of a run
-    call it alike; it then raises ProcessLostError when one of them ends.
+    DivergedError when the loss stops being finite; TrainingInterrupted after Ctrl-C or SIGTERM. All `processes` of a
+    run call it alike; it then raises ProcessLostError when one of them ends.
     """
     if model_config.vocab_size != tokenizer.vocab_size:
         raise ConfigError(

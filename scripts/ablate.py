@@ -12,9 +12,10 @@ from typing import Any
 
 from compare.steps import Steps
 from compare.table import as_text
+from compare.tune_runs import inputs_of_run
 from data.config import require
 from data.files import read_json, write_json
-from model.gpt import SWITCHES
+from model.gpt import SWITCHES, MiniGPTConfig
 from model.schedule import MODERN_TRAIN, Budget, TrainConfig
 from model.train import train
 from scripts import cli
@@ -64,40 +65,51 @@ def main() -> None:
     experiment = cli.experiment_of(arguments)
     name = experiment.contestant(arguments.contestant).name
     steps = Steps(experiment, echo=lambda line: None)
-    encoded, tokenizer = steps.encode(name), steps.tokenizer(name)
+    budget = Budget(arguments.unit, arguments.amount)
     path = experiment.layout.reports / f"ablation_{name}_{arguments.amount}_{arguments.unit}.json"
-    results: dict[str, dict[str, Any]] = read_json(path) if path.exists() else {}
+    stored: dict[str, dict[str, Any]] = read_json(path) if path.exists() else {}
+    results: dict[str, dict[str, Any]] = {}
     limit = arguments.limit
     for seed in range(1, arguments.seeds + 1):
-        for variant, (model_settings, train_settings) in variants().items():
+        for variant in variants():
             key = f"{variant}|{seed}"
-            if key in results or limit <= 0:
+            model_config, train_config = configs_of(steps, name, variant, budget, seed)
+            inputs = inputs_of_run(steps, name, model_config, train_config)
+            if stored.get(key, {}).get("inputs") == inputs:  # of other settings, it would be another run
+                results[key] = stored[key]
+                continue
+            if limit <= 0:
                 continue
             limit -= 1
-            contestant = experiment.contestant(name)
-            model_config = replace(contestant, model={**contestant.model, **model_settings})
-            budget = Budget(arguments.unit, arguments.amount)
             result = train(
                 contestant=name,
-                tokenizer=tokenizer,
+                tokenizer=steps.tokenizer(name),
                 tokenizer_path=experiment.layout.tokenizer(name),
-                splits=encoded,
-                model_config=model_config.model_config(tokenizer.vocab_size),
-                train_config=replace(
-                    contestant.train, budget=budget, seed=seed, val_every_fraction=1.0, **train_settings
-                ),
+                splits=steps.encode(name),
+                model_config=model_config,
+                train_config=train_config,
                 folder=experiment.layout.reports / "ablation" / f"{variant.replace(' - ', '-')}-{seed}",
                 restart=True,
                 progress=False,
             )
             results[key] = {
+                "inputs": inputs,
                 "bits_per_char": result.best_val_bits_per_char,
                 "steps": result.spent.steps,
                 "seconds": result.spent.seconds,
             }
-            write_json(path, results)
+            write_json(path, stored | results)
             print(f"{key}: {result.best_val_bits_per_char:.4f} bits/char, {result.spent.steps:,} steps", flush=True)
     print(f"\n{table(results)}\n\n{arguments.amount} {arguments.unit} of training a run; wrote {path}")
+
+
+def configs_of(steps: Steps, name: str, variant: str, budget: Budget, seed: int) -> tuple[MiniGPTConfig, TrainConfig]:
+    """The contestant's own settings, with those of `variant`."""
+    contestant = steps.experiment.contestant(name)
+    model_settings, train_settings = variants()[variant]
+    model = replace(contestant, model={**contestant.model, **model_settings})
+    train_config = replace(contestant.train, budget=budget, seed=seed, val_every_fraction=1.0, **train_settings)
+    return model.model_config(steps.tokenizer(name).vocab_size), train_config
 
 
 if __name__ == "__main__":
