@@ -1,4 +1,5 @@
-"""Tokens per second of a training step: both presets beside nanoGPT, in turns, and the bound that products set.
+"""Tokens per second of a training step: both presets beside nanoGPT, in turns, and the bound that products set; then
+whole runs of `make train-char` on the demo's text: start-up, what saving and logging cost, one process or several.
 
 Give nanoGPT's folder with --nanogpt; without it a plain GPT-2 of torch's own modules, written here, stands in.
 Ratios mean something, tokens per second only on this machine and in this run.
@@ -7,12 +8,14 @@ Ratios mean something, tokens per second only on this machine and in this run.
 import argparse
 import os
 import platform
+import statistics
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
 
-from compare import bench_train
+from compare import bench_run, bench_train
+from compare.bench_text import Target, as_targets, at_least, below
 from compare.bench_train import Shape
 from data.config import require
 from data.files import write_json
@@ -31,6 +34,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile")
     parser.add_argument("--patience", type=float, default=180.0, help="seconds after which a contestant is left out")
+    parser.add_argument("--run-seconds", type=int, default=20, help="of each whole run; 0: without whole runs")
+    parser.add_argument("--config", default="demo", help="the experiment of the whole runs")
     arguments = parser.parse_args()
     require(arguments.repeat > 0, f"--repeat: must be 1 or more, found {arguments.repeat}")
     require(arguments.threads > 0, f"--threads: must be 1 or more, found {arguments.threads}")
@@ -42,7 +47,8 @@ def main() -> None:
     entries = bench_train.contestants(
         arguments.nanogpt, arguments.threads, compiled=not arguments.no_compile, bfloat16=has_bfloat16
     )
-    lines, targets = [], []
+    lines: list[bench_train.Line] = []
+    targets: list[Target] = []
     for shape, wanted in SHAPES.items():
         own = bench_train.measure(
             shape, entries, repeat=arguments.repeat, num_threads=arguments.threads, patience=arguments.patience
@@ -51,17 +57,37 @@ def main() -> None:
         print(f"{bench_train.table(own)}\n", flush=True)
         fastest = bench_train.best_peer(own)
         ratio = own[0].best / fastest.best if fastest and not own[0].failed else None
-        reached = ratio is not None and ratio >= wanted
-        targets.append({"shape": shape.name, "wanted": wanted, "found": ratio, "reached": reached})
+        targets.append(at_least(shape.name, "times the best peer", wanted, ratio))
+    runs = _whole_runs(arguments, targets) if arguments.run_seconds else []
     path = Layout(Path()).reports / "bench_train.json"
     machine = f"{platform.machine()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}"
     facts = {"torch": str(torch.__version__), "machine": machine, "threads": arguments.threads}
-    write_json(path, {**facts, "lines": [asdict(line) for line in lines], "targets": targets})
-    for target in targets:
-        found = "not measured" if target["found"] is None else f"{target['found']:.2f}"
-        verdict = "reached" if target["reached"] else "NOT REACHED"
-        print(f"{target['shape']}: wanted {target['wanted']} times the best peer, found {found}: {verdict}")
-    print(f"wrote {path}")
+    measured = {"lines": [asdict(line) for line in lines], "runs": [asdict(run) for run in runs]}
+    write_json(path, {**facts, **measured, "targets": [asdict(target) for target in targets]})
+    print(f"{as_targets(targets)}\n\nwrote {path}")
+
+
+def _whole_runs(arguments: argparse.Namespace, targets: list[Target]) -> list[bench_run.Watched]:
+    """Measure them, print their table, and add what they were to reach."""
+    arguments.set = []
+    root = cli.experiment_of(arguments).layout.reports / "bench_run"
+    arguments.set = [f"root={root}"]
+    found = bench_run.measure(
+        cli.experiment_of(arguments),
+        seconds=arguments.run_seconds,
+        repeat=arguments.repeat,
+        num_threads=arguments.threads,
+    )
+    print(f"{bench_run.table(found)}\n", flush=True)
+    alone, several = found
+    row = "whole runs"
+    targets.append(below(row, "seconds from the command to the first step, one process", 5, min(alone.first_step)))
+    what = f"% of the time beside steps, median, saving every {bench_run.SAVE_EVERY_SECONDS} s"
+    targets.append(below(row, what, 2, 100 * statistics.median(alone.overhead)))
+    ratio = max(several.tokens_per_second) / max(alone.tokens_per_second)
+    what = f"tokens/s of {several.processes} processes, in times one process with {alone.threads} threads"
+    targets.append(at_least(row, what, 1, ratio))
+    return found
 
 
 if __name__ == "__main__":
