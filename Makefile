@@ -105,10 +105,10 @@ bench-train: $(READY) ## tokens/s of training beside nanoGPT; NANOGPT=folder REP
 	@$(BIN)/python -m scripts.bench_train $(if $(NANOGPT),--nanogpt "$(NANOGPT)") $(if $(REPEAT),--repeat $(REPEAT)) \
 	  $(if $(THREADS),--threads $(THREADS)) $(if $(NO_COMPILE),--no-compile)
 
-speedrun: $(READY) ## seconds to nanoGPT's val loss, beside nanoGPT; TEXT=path NANOGPT=folder SEEDS=3 TARGET= MODERN="steps=300"
+speedrun: $(READY) ## seconds to nanoGPT's val loss, beside nanoGPT; TEXT=path NANOGPT=folder SEEDS=3 PRESETS=modern MODERN="steps=300"
 	@$(BIN)/python -m scripts.speedrun $(OFFLINE) $(if $(TEXT),--text "$$TEXT") \
 	  $(if $(NANOGPT),--nanogpt "$(NANOGPT)") $(if $(SEEDS),--seeds $(SEEDS)) $(foreach pair,$(MODERN),--modern $(pair)) \
-	  $(if $(TARGET),--target $(TARGET)) \
+	  $(if $(TARGET),--target $(TARGET)) $(if $(PRESETS),--presets $(PRESETS)) $(if $(SLICE),--slice $(SLICE)) \
 	  $(if $(THREADS),--threads $(THREADS))
 
 ablate: $(READY) ## what each part of the modern preset is worth; CONTESTANT= UNIT=seconds AMOUNT=40 SEEDS=3

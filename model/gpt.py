@@ -33,7 +33,9 @@ FLOPS_FORMULA = (
 INIT_STD = 0.02
 Preset = Literal["gpt2", "modern"]
 PRESETS: tuple[Preset, ...] = get_args(Preset)
-SWITCHES = ("rope", "rms_norm", "qk_norm", "relu_squared", "zero_init")
+SWITCHES = ("rope", "qk_norm", "relu_squared", "rms_norm", "zero_init")
+MODERN = ("rope", "qk_norm", "relu_squared")
+"""The switches that the preset `modern` turns on: those whose gain `make ablate` showed (docs/benchmarks.md)."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +57,15 @@ class MiniGPTConfig:
     dropout: float = 0.1
     """Probability of dropping an activation while training, in [0, 1)."""
     preset: Preset = "gpt2"
-    """What the switches below are where they are null: all off (GPT-2) or all on."""
+    """What the switches below are where they are null: all off (GPT-2), or those of MODERN on."""
     rope: bool | None = None
     """Rotary positions (Su et al. 2021) instead of a learned table."""
-    rms_norm: bool | None = None
-    """Norms that only divide by the root mean square, without weights (Zhang and Sennrich 2019)."""
     qk_norm: bool | None = None
     """Queries and keys are normalised before their product (Henry et al. 2020)."""
     relu_squared: bool | None = None
     """The MLP's activation is ReLU squared (So et al. 2021) instead of GELU."""
+    rms_norm: bool | None = None
+    """Norms that only divide by the root mean square, without weights (Zhang and Sennrich 2019)."""
     zero_init: bool | None = None
     """What is added to the residual stream starts at exactly zero."""
 
@@ -84,7 +86,7 @@ class MiniGPTConfig:
         )
         for name in SWITCHES:
             if getattr(self, name) is None:
-                object.__setattr__(self, name, self.preset == "modern")
+                object.__setattr__(self, name, self.preset == "modern" and name in MODERN)
         head_size = self.embedding_dim // self.num_heads
         require(not self.rope or head_size % 2 == 0, f"rope needs an even head size, found {head_size}")
 

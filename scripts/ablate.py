@@ -1,4 +1,5 @@
-"""What each part of the modern preset is worth: gpt2, modern, and modern without one part, at equal training seconds.
+"""What each part of the modern preset is worth, at equal training seconds: gpt2, modern, modern without one of its
+parts, and modern with one that is none of its parts.
 
 `--unit steps` holds the steps equal instead: for a machine whose speed others change.
 
@@ -15,20 +16,33 @@ from compare.table import as_text
 from compare.tune_runs import inputs_of_run
 from data.config import require
 from data.files import read_json, write_json
-from model.gpt import SWITCHES, MiniGPTConfig
+from model import gpt
+from model.gpt import MiniGPTConfig
 from model.schedule import MODERN_TRAIN, Budget, TrainConfig
 from model.train import train
 from scripts import cli
 
 GPT2, MODERN = "gpt2", "modern"
+OTHERS = {"order": "epochs", "ema_decay": 0.98}
+"""Settings of the train block that are no part of the preset, to be tried beside it."""
 
 
 def variants() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     """Name -> settings of the model block and of the train block."""
-    plain = {name: getattr(TrainConfig, name) for name in MODERN_TRAIN}
-    without = {f"{MODERN} - {name}": ({"preset": MODERN, name: False}, MODERN_TRAIN) for name in SWITCHES}
-    without |= {f"{MODERN} - {name}": ({"preset": MODERN}, MODERN_TRAIN | {name: plain[name]}) for name in MODERN_TRAIN}
-    return {GPT2: ({"preset": GPT2}, plain), MODERN: ({"preset": MODERN}, MODERN_TRAIN), **without}
+    plain = {name: getattr(TrainConfig, name) for name in (*MODERN_TRAIN, *OTHERS)}
+    modern = plain | MODERN_TRAIN
+    found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        GPT2: ({"preset": GPT2}, plain),
+        MODERN: ({"preset": MODERN}, modern),
+    }
+    for name in gpt.SWITCHES:
+        is_part = name in gpt.MODERN
+        found[f"{MODERN} {'-' if is_part else '+'} {name}"] = ({"preset": MODERN, name: not is_part}, modern)
+    for name in MODERN_TRAIN:
+        found[f"{MODERN} - {name}"] = ({"preset": MODERN}, modern | {name: plain[name]})
+    for name, value in OTHERS.items():
+        found[f"{MODERN} + {name}"] = ({"preset": MODERN}, modern | {name: value})
+    return found
 
 
 def table(results: dict[str, dict[str, Any]]) -> str:
@@ -88,7 +102,7 @@ def main() -> None:
                 splits=steps.encode(name),
                 model_config=model_config,
                 train_config=train_config,
-                folder=experiment.layout.reports / "ablation" / f"{variant.replace(' - ', '-')}-{seed}",
+                folder=experiment.layout.reports / "ablation" / f"{variant.replace(' ', '')}-{seed}",
                 restart=True,
                 progress=False,
             )

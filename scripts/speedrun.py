@@ -15,7 +15,7 @@ import yaml
 from compare import speedrun
 from compare.speedrun import Task
 from compare.steps import Steps
-from data.config import build, convert, require
+from data.config import build, convert, did_you_mean, require
 from data.errors import DataError
 from data.files import read_text, write_json
 from model.schedule import TrainConfig
@@ -61,6 +61,7 @@ def main() -> None:
             metavar="KEY=VALUE",
             help="replace one of the preset's settings, such as steps=300 or learning_rate=0.004; may be repeated",
         )
+    parser.add_argument("--presets", default=",".join(speedrun.OURS), help="of ours, those to run (%(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds (%(default)s)")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--slice", type=float, default=0.5, help="seconds of training between evaluations")
@@ -69,6 +70,9 @@ def main() -> None:
     for name in ("seeds", "threads", "slice", "limit"):
         value = getattr(arguments, name)
         require(value > 0, f"--{name}: must be greater than 0, found {value}")
+    presets = arguments.presets.split(",")
+    for preset in presets:
+        require(preset in speedrun.OURS, f"--presets: no preset {preset!r}{did_you_mean(preset, list(speedrun.OURS))}")
     model = Path(arguments.nanogpt) / "model.py"
     require(not arguments.nanogpt or model.exists(), f"--nanogpt: {model} does not exist; name nanoGPT's folder")
     steps = Steps(cli.experiment_of(arguments))
@@ -78,7 +82,7 @@ def main() -> None:
         splits = steps.data()
         train, val = splits["train"].text, splits["val"].text[:VAL_CHARACTERS]
     target = arguments.target or (TARGET if arguments.text else OFFLINE_TARGET)
-    ours = {preset: settings_of(preset, getattr(arguments, preset)) for preset in speedrun.OURS}
+    ours = {preset: settings_of(preset, getattr(arguments, preset)) for preset in presets}
     task = Task(train, val, target, arguments.threads, arguments.slice, ours)
     print(f"{len(train):,} characters of train, {len(val):,} of val; {arguments.threads} threads", flush=True)
     results = speedrun.measure(

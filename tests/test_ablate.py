@@ -1,24 +1,28 @@
 """scripts/ablate.py: every part is left out once, and the table compares equal seeds."""
 
-from model.gpt import SWITCHES, MiniGPTConfig
+from model.gpt import MODERN, SWITCHES, MiniGPTConfig
 from model.schedule import MODERN_TRAIN, TrainConfig
-from scripts.ablate import table, variants
+from scripts.ablate import OTHERS, table, variants
 
 
-def test_each_variant_leaves_out_exactly_one_part():
+def test_each_variant_differs_from_modern_in_exactly_one_part():
     found = variants()
+    preset = {*MODERN, *MODERN_TRAIN}
+    others = {*SWITCHES, *OTHERS} - preset
     assert list(found)[:2] == ["gpt2", "modern"]
-    assert set(found) == {"gpt2", "modern"} | {f"modern - {name}" for name in (*SWITCHES, *MODERN_TRAIN)}
+    assert set(found) == {"gpt2", "modern"} | {f"modern - {name}" for name in preset} | {
+        f"modern + {name}" for name in others
+    }
 
     def parts(model, train):
         config, training = MiniGPTConfig(5, **model), TrainConfig(**train)
         on = {name for name in SWITCHES if getattr(config, name)}
-        return on | {name for name, value in MODERN_TRAIN.items() if getattr(training, name) == value}
+        return on | {name for name, value in {**MODERN_TRAIN, **OTHERS}.items() if getattr(training, name) == value}
 
-    everything = {*SWITCHES, *MODERN_TRAIN}
+    assert parts(*found.pop("gpt2")) == set()
+    assert parts(*found.pop("modern")) == preset
     for name, settings in found.items():
-        wanted = set() if name == "gpt2" else everything - {name.removeprefix("modern - ")}
-        assert parts(*settings) == wanted, name
+        assert parts(*settings) == preset ^ {name.split()[-1]}, name
 
 
 def test_the_table_takes_differences_on_the_seeds_that_both_have():

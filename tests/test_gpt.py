@@ -11,12 +11,21 @@ from model.gpt import SWITCHES, MiniGPT, MiniGPTConfig
 from model_helpers import tiny_model
 
 # 20 losses of `walk`. gpt2's were the same before attention and loss were written by hand (within 1e-6).
+GOLDEN_MODELS = {
+    "gpt2": {"preset": "gpt2"},
+    "modern": {"preset": "modern"},
+    "every switch": dict.fromkeys(SWITCHES, True),
+}
 GOLDEN = {
     "gpt2": [
         3.933768, 3.809837, 3.663100, 3.566863, 3.461362, 3.389890, 3.400158, 3.298374, 3.202121, 3.117743,
         3.063341, 2.979059, 2.936764, 2.846974, 2.773373, 2.731908, 2.726713, 2.623286, 2.534609, 2.480411,
     ],
     "modern": [
+        3.940131, 3.773941, 3.627566, 3.511098, 3.426437, 3.332273, 3.238038, 3.154675, 3.113431, 3.057431,
+        2.972009, 2.907851, 2.844074, 2.773945, 2.714925, 2.630450, 2.528912, 2.483206, 2.442543, 2.370483,
+    ],
+    "every switch": [
         3.938902, 3.797324, 3.644194, 3.516114, 3.417108, 3.331009, 3.232504, 3.154001, 3.103019, 3.054011,
         2.972055, 2.912462, 2.859918, 2.784342, 2.725906, 2.655764, 2.568316, 2.523404, 2.482333, 2.418491,
     ],
@@ -31,11 +40,11 @@ def awake(model):
     return model
 
 
-def walk(preset):
+def walk(**settings):
     """Losses of 20 steps of AdamW on sequences that count by threes."""
     torch.manual_seed(1)
     sizes = {"block_size": 16, "embedding_dim": 32, "num_heads": 2, "num_layers": 2, "dropout": 0.0}
-    model = MiniGPT(MiniGPTConfig(vocab_size=50, preset=preset, **sizes))
+    model = MiniGPT(MiniGPTConfig(vocab_size=50, **sizes, **settings))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.99))
     generator = torch.Generator().manual_seed(2)
     losses = []
@@ -49,9 +58,9 @@ def walk(preset):
     return losses
 
 
-@pytest.mark.parametrize("preset", ["gpt2", "modern"])
-def test_golden_losses(preset):
-    assert walk(preset) == pytest.approx(GOLDEN[preset], abs=2e-4)
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_losses(name):
+    assert walk(**GOLDEN_MODELS[name]) == pytest.approx(GOLDEN[name], abs=2e-4)
 
 
 def test_forward_gives_one_distribution_for_each_position():
@@ -118,11 +127,11 @@ def test_initial_weights_are_gpt2s():
             assert module.weight.std().item() == pytest.approx(0.02, rel=0.05)
 
 
-def test_the_modern_preset_sets_all_switches_and_each_can_be_set_apart():
-    modern = MiniGPTConfig(vocab_size=5, preset="modern", rope=False)
-    assert [getattr(modern, name) for name in SWITCHES] == [False, True, True, True, True]
+def test_the_modern_preset_sets_its_switches_and_each_can_be_set_apart():
+    modern = MiniGPTConfig(vocab_size=5, preset="modern", rope=False, zero_init=True)
+    assert {name for name in SWITCHES if getattr(modern, name)} == {"qk_norm", "relu_squared", "zero_init"}
     plain = MiniGPTConfig(vocab_size=5, qk_norm=True)
-    assert [getattr(plain, name) for name in SWITCHES] == [False, False, True, False, False]
+    assert {name for name in SWITCHES if getattr(plain, name)} == {"qk_norm"}
     with pytest.raises(ConfigError, match="rope needs an even head size, found 3"):
         MiniGPTConfig(vocab_size=5, embedding_dim=6, num_heads=2, rope=True)
 
@@ -131,14 +140,17 @@ def test_the_modern_presets_parameters_and_flops():
     V, T, C, layers = 11, 8, 16, 2
     model = MiniGPT(tiny_model(V, preset="modern"))
     matrices = layers * 12 * C * C
-    assert model.num_parameters() == V * C + matrices + layers * (3 * C + C + 4 * C + C)  # no norms, no positions
+    norms = (2 * layers + 1) * 2 * C
+    assert model.num_parameters() == V * C + matrices + layers * (3 * C + C + 4 * C + C) + norms  # no positions
+    bare = MiniGPT(tiny_model(V, preset="modern", rms_norm=True))
+    assert bare.num_parameters() == model.num_parameters() - norms
     assert model.num_embedding_parameters() == V * C
     assert model.flops_per_token() == 6 * (matrices + V * C) + 12 * layers * C * T
 
 
-def test_the_modern_preset_begins_as_the_identity():
+def test_with_zero_init_a_model_begins_as_the_identity():
     torch.manual_seed(0)
-    model = MiniGPT(tiny_model(11, preset="modern")).eval()
+    model = MiniGPT(tiny_model(11, preset="modern", rms_norm=True, zero_init=True)).eval()
     ids = torch.randint(11, (2, 8))
     torch.testing.assert_close(model.hidden(ids), nn.functional.rms_norm(model.token_embedding(ids), (16,), eps=1e-5))
 
