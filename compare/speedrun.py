@@ -93,8 +93,8 @@ def ids_of(task: Task) -> tuple[torch.Tensor, torch.Tensor, int]:
 def val_loss(loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ids: torch.Tensor, block_size: int) -> float:
     """Mean nats over every EVALUATION_STRIDE-th of the windows side by side; what is less than a window is left out."""
     num_windows = (len(ids) - 1) // block_size
-    inputs = ids[: num_windows * block_size].view(num_windows, block_size)[::EVALUATION_STRIDE]
-    targets = ids[1 : num_windows * block_size + 1].view(num_windows, block_size)[::EVALUATION_STRIDE]
+    inputs = ids[: num_windows * block_size].view(num_windows, block_size)[::EVALUATION_STRIDE].contiguous()
+    targets = ids[1 : num_windows * block_size + 1].view(num_windows, block_size)[::EVALUATION_STRIDE].contiguous()
     total = 0.0
     with torch.no_grad():
         for part in range(0, len(inputs), EVALUATION_WINDOWS):

@@ -68,6 +68,11 @@ def test_the_ruler_is_the_mean_loss_of_every_fourth_window():
             wanted.append(torch.nn.functional.cross_entropy(logits, ids[begin + 1 : begin + 9]).item())
     assert len(wanted) == 70
     assert val_loss(model.loss, ids, 8) == pytest.approx(sum(wanted) / 70, rel=1e-5)
+    seen = []
+    val_loss(
+        lambda inputs, targets: seen.append(inputs.is_contiguous() and targets.is_contiguous()) or inputs.sum(), ids, 8
+    )
+    assert all(seen)  # nanoGPT views its targets as flat
 
 
 def test_both_are_measured_on_the_same_characters():
