@@ -102,13 +102,13 @@ def test_when_one_process_is_killed_the_others_end_with_one_sentence(root, tmp_p
 
 def test_a_loss_that_is_not_finite_is_said_once(root, tmp_path):
     outcomes = launch(train_tiny, root, tmp_path, {}, {}, {3: (1, "nan")})  # the weights of the other are sound
-    assert [outcome[0] for outcome in outcomes] == ["ConfigError", "SaidByProcessZero"]
+    assert [outcome[0] for outcome in outcomes] == ["DivergedError", "SaidByProcessZero"]
     assert "the loss became nan at step 3" in outcomes[0][1]
 
 
 def test_fewer_windows_than_processes_are_refused_by_one_voice(root, tmp_path):
     outcomes = launch(train_tiny, root, tmp_path, {}, {"batch_size": 1})
-    assert [outcome[0] for outcome in outcomes] == ["ConfigError", "SaidByProcessZero"]
+    assert [outcome[0] for outcome in outcomes] == ["DivergedError", "SaidByProcessZero"]
     assert "train.batch_size 1 is less than the 2 processes" in outcomes[0][1]
     assert not tmp_path.joinpath("config.json").exists()
 
