@@ -108,7 +108,7 @@ def test_a_loss_that_is_not_finite_is_said_once(root, tmp_path):
 
 def test_fewer_windows_than_processes_are_refused_by_one_voice(root, tmp_path):
     outcomes = launch(train_tiny, root, tmp_path, {}, {"batch_size": 1})
-    assert [outcome[0] for outcome in outcomes] == ["DivergedError", "SaidByProcessZero"]
+    assert [outcome[0] for outcome in outcomes] == ["ConfigError", "SaidByProcessZero"]
     assert "train.batch_size 1 is less than the 2 processes" in outcomes[0][1]
     assert not tmp_path.joinpath("config.json").exists()
 
