@@ -6,52 +6,123 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from data.errors import DataError
+from data.errors import DataError, cause_of, shown_path
+
+try:
+    import fcntl
+except ImportError:  # Windows, which lets nobody remove a file that is open
+    fcntl = None  # type: ignore[assignment]
 
 _CHUNK_BYTES = 1 << 20
+_NAME_BYTES = 100
+"""So much of a file's name stands in its temporary file's, which is longer and must not exceed 255 bytes."""
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM)
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file beside `path` for writing bytes; it takes the place of `path` only if all went well.
 
-    The parent folder is made. On any failure the previous file survives and the temporary one is removed.
-    Raises DataError naming the path and the cause when the file system refuses (disk full, read-only folder).
+    The parent folder is made. On any failure the previous file survives and the temporary one is removed; what a
+    killed process left is removed by the next write of the same file. Raises DataError naming the path and the cause
+    when the file system refuses (disk full, read-only folder).
     """
     temporary: Path | None = None
+    lock: int | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        _remove_leftovers(path)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=_temporary_prefix(path), suffix=".part")
         temporary = Path(name)
         with os.fdopen(handle, "wb") as file:
+            lock = _lock(file.fileno())
             yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.chmod(0o666 & ~_umask())  # mkstemp makes private files; these are ordinary ones
         temporary.replace(path)
         temporary = None
-        _sync_folder(path.parent)
     except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror or error}; nothing was changed") from error
+        if not _is_about(error, path, temporary):
+            raise
+        raise _cannot_write(path, cause_of(error)) from error
     except RuntimeError as error:
-        # torch.save reports a full disk as RuntimeError; anything else is not ours to explain.
-        if _is_write_failure(error):
-            raise DataError(f"cannot write {path}: {error}; nothing was changed") from error
-        raise
+        # torch.save reports a failing write as RuntimeError; anything else is not ours to explain.
+        cause = _write_failure(error)
+        if cause is None:
+            raise
+        raise _cannot_write(path, cause) from error
     finally:
+        if lock is not None:
+            os.close(lock)
         if temporary is not None:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # the failing disk may refuse this too; the next write tries again
+                temporary.unlink(missing_ok=True)
+    _sync_folder(path)
 
 
-def _is_write_failure(error: RuntimeError) -> bool:
-    if isinstance(error.__context__, OSError) or isinstance(error.__cause__, OSError):
-        return True
-    text = str(error)
-    return "PytorchStreamWriter failed" in text or os.strerror(errno.ENOSPC) in text
+def _cannot_write(path: Path, cause: str) -> DataError:
+    said, _, advice = cause.partition("; ")
+    return DataError(f"cannot write {path}: {said}; nothing was changed" + (f"; {advice}" if advice else ""))
+
+
+def _is_about(error: OSError, path: Path, temporary: Path | None) -> bool:
+    """Whether `error` is about the file that is written, and not about another that the caller reads meanwhile."""
+    if error.filename is None:
+        return not isinstance(error, ConnectionError)
+    named = Path(os.fsdecode(error.filename))
+    return named in (path, temporary) or named == path.parent or named in path.parents or named.parent == path.parent
+
+
+def _write_failure(error: RuntimeError) -> str | None:
+    """The cause if `error` says that a write failed; None if it says something else."""
+    for inner in (error.__cause__, error.__context__):
+        if isinstance(inner, OSError):
+            return cause_of(inner)
+    text = str(error).splitlines()[0] if str(error) else ""
+    is_known = "PytorchStreamWriter failed" in text or os.strerror(errno.ENOSPC) in text
+    return text if is_known else None
+
+
+def _temporary_prefix(path: Path) -> str:
+    start = os.fsencode(path.name)[:_NAME_BYTES].decode(errors="ignore")
+    return f".{start}."
+
+
+def _lock(handle: int) -> int | None:
+    """Mark a temporary file as being written: another handle of it that holds a lock until it is closed.
+
+    The system drops the lock with the process, however that ends. None where the file system knows no locks.
+    """
+    if fcntl is None:
+        return None
+    with suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.dup(handle)
+    return None
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove temporary files of `path` whose writer was killed: those that nobody holds a lock on."""
+    if fcntl is None:
+        return
+    prefix = _temporary_prefix(path)
+    try:
+        found = [file for file in path.parent.iterdir() if file.name.startswith(prefix) and file.suffix == ".part"]
+    except PermissionError:  # a folder that may be written but not listed
+        return
+    for file in found:
+        with suppress(OSError):  # being written, of another user, or already removed by another process
+            handle = os.open(file, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                file.unlink()
+            finally:
+                os.close(handle)
 
 
 def _umask() -> int:
@@ -60,15 +131,22 @@ def _umask() -> int:
     return current
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable. Windows cannot open a folder and needs no such step."""
+def _sync_folder(path: Path) -> None:
+    """Make the rename itself durable, where the file system can. Windows cannot open a folder and needs no such step.
+
+    Raises DataError if the disk fails; `path` has been replaced by then.
+    """
     if os.name == "nt":
         return
-    handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise DataError(f"{path} was written, but the disk does not confirm it: {cause_of(error)}") from error
 
 
 def write_text(path: Path, text: str) -> None:
@@ -90,7 +168,7 @@ def read_text(path: Path) -> str:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+        raise DataError(f"cannot read {shown_path(path)}: {cause_of(error)}") from error
     return decode_utf8(raw, str(path))
 
 
@@ -137,5 +215,5 @@ def sha256_file(path: Path) -> str:
             while chunk := file.read(_CHUNK_BYTES):
                 digest.update(chunk)
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+        raise DataError(f"cannot read {shown_path(path)}: {cause_of(error)}") from error
     return digest.hexdigest()

@@ -6,19 +6,18 @@
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from data.clean import refuse_lone_surrogate
 from data.errors import DataError
 from data.files import atomic_write, read_json, sha256_file, write_json
+from data.hub_errors import hub_errors, import_datasets
 from data.splits import Corpus, Document
 
 DOCUMENTS = "documents.jsonl"
 DOWNLOAD = "download.json"
 _PROBE_SECONDS = 10.0
-_TOO_MANY_REQUESTS, _SERVER_ERROR = 429, 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,9 +93,7 @@ def _download(folder: Path, request: HubRequest) -> dict[str, Any]:
     instead = "use local files with `source: text`, or run `make demo`, which needs no network"
     revision = resolve_revision(request.dataset, request.revision, instead)
     with hub_errors(request.dataset, instead):
-        import datasets  # seconds to import
-
-        rows = datasets.load_dataset(
+        rows = import_datasets().load_dataset(
             request.dataset, request.config, revision=revision, split=request.split, streaming=True
         )
         # Fetched first and written afterwards: while a file is being written, a broken connection (an OSError)
@@ -171,43 +168,3 @@ def resolve_revision(dataset: str, revision: str | None, instead: str) -> str:
     if sha is None:
         raise DataError(f"the Hub names no commit for {dataset} at {revision or 'main'}; {instead}")
     return sha
-
-
-@contextmanager
-def hub_errors(dataset: str, instead: str) -> Iterator[None]:
-    """Turn the Hub's many exceptions into one DataError: not reachable, not there, or refused. Others pass."""
-    import httpx2  # the HTTP library of huggingface_hub
-    from huggingface_hub import errors
-
-    try:
-        yield
-    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
-        raise DataError(
-            f"the Hub has no {dataset} at this revision, or it is private; check id and revision"
-        ) from error
-    except errors.HfHubHTTPError as error:
-        status = error.response.status_code
-        if status == _TOO_MANY_REQUESTS or status >= _SERVER_ERROR:
-            raise _unreachable(dataset, f"it answers {status}", instead) from error
-        raise DataError(
-            f"the Hub refuses {dataset} with status {status}; log in or choose another, or {instead}"
-        ) from error
-    # ConnectionError includes the Hub's offline mode; LocalEntryNotFoundError: not reached and not cached
-    except (ConnectionError, httpx2.TransportError, errors.LocalEntryNotFoundError) as error:
-        raise _unreachable(dataset, type(error).__name__, instead) from error
-    except json.JSONDecodeError as error:
-        raise _unreachable(dataset, "what answers is not the Hub", instead) from error
-    except FileNotFoundError as error:  # DatasetNotFoundError, DataFilesNotFoundError
-        raise DataError(f"{dataset} on the Hub: {_one_line(error)}; check id, config and revision") from error
-    except ValueError as error:
-        if isinstance(error, DataError) or not str(error).startswith(("BuilderConfig", "Config name", "Bad split")):
-            raise
-        raise DataError(f"{dataset} on the Hub: {_one_line(error)}") from error
-
-
-def _unreachable(dataset: str, cause: str, instead: str) -> DataError:
-    return DataError(f"cannot reach the Hub for {dataset} ({cause}); {instead}")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

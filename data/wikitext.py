@@ -12,7 +12,8 @@ from typing import Any
 
 from data.errors import DataError
 from data.files import read_text, sha256_file, sha256_text, write_json, write_text
-from data.hub import DOWNLOAD, hub_errors, read_record, resolve_revision
+from data.hub import DOWNLOAD, read_record, resolve_revision
+from data.hub_errors import hub_errors, import_datasets
 from data.layout import SPLITS
 from data.splits import Corpus, Document
 
@@ -116,9 +117,7 @@ def download_wikitext(source: str, folder: Path, revision: str) -> None:
     instead = f"put {names} into {folder}, or run `make demo`, which needs no network"
     resolved = resolve_revision(DATASET, revision, instead)
     with hub_errors(DATASET, instead):
-        import datasets  # seconds to import
-
-        loaded = datasets.load_dataset(DATASET, CONFIGS[source], revision=resolved)
+        loaded = import_datasets().load_dataset(DATASET, CONFIGS[source], revision=resolved)
     texts = {
         split: rejoin_rows(loaded[HUB_SPLITS[split]]["text"], f"{DATASET} {CONFIGS[source]} {HUB_SPLITS[split]}")
         for split in SPLITS

@@ -8,21 +8,21 @@ float32 and contiguous; model/fused.py holds the callers and the plain formulas 
 Shapes: N batch * heads, T time, D head size, R rows, C columns, V vocabulary.
 """
 
+from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-import tokenizer.jit  # noqa: F401 - its import sets the folder that keeps the machine code
+from tokenizer.jit import inlined, kernel
 
 Float = NDArray[np.float32]
 
 # Sums in any order and fused multiply-adds, so that loops become vector instructions; NaN and infinity keep their
 # meaning, because the guards of the training loop look for them.
 _FLAGS = {"reassoc", "contract", "nsz", "arcp"}
-_kernel = numba.njit(cache=True, nogil=True, fastmath=_FLAGS, error_model="numpy")
-_inlined = numba.njit(cache=True, nogil=True, fastmath=_FLAGS, error_model="numpy", inline="always")
+_kernel = partial(kernel, fastmath=_FLAGS, error_model="numpy")
+_inlined = partial(inlined, fastmath=_FLAGS, error_model="numpy")
 
 _LOG2_E = np.float32(1.44269504)
 _LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)

@@ -1,5 +1,7 @@
 """Out of memory is a mistake of the settings, not a bug: say what to lower."""
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,8 +11,8 @@ from data.errors import ConfigError
 from model.gpt import MiniGPTConfig
 from model.schedule import TrainConfig
 
-# torch has a class of its own for GPUs; on the CPU it raises a plain RuntimeError that says this.
-_CPU_MESSAGE = "can't allocate memory"
+# torch has a class of its own for GPUs; on the CPU it raises a plain RuntimeError that says one of these.
+_CPU_MESSAGES = ("can't allocate memory", os.strerror(errno.ENOMEM), "std::bad_alloc")
 
 
 @contextmanager
@@ -33,4 +35,6 @@ def explain_out_of_memory(contestant: str, model: MiniGPTConfig, train: TrainCon
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether `error` says that an allocation failed, on a GPU, on the CPU, or in Python or numpy."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or _CPU_MESSAGE in str(error)
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(message in str(error) for message in _CPU_MESSAGES)

@@ -1,21 +1,32 @@
-"""What every verb shares: options, and how errors become exit codes.
+"""What every verb shares: options, and how errors and circumstances become exit codes.
 
-Exit codes: 0 done; 2 a mistake of the user's, one line on stderr; 130 interrupted, state saved; 1 a bug, traceback.
+Exit codes: 0 done; 2 a mistake of the user's or a circumstance, such as a full disk: one line on stderr; 130
+interrupted, state saved; 141 the reader of the output has gone, as in `… | head -1`; 1 a bug, traceback.
 """
 
 import argparse
+import errno
+import io
+import os
 import re
+import shlex
 import sys
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TextIO
 
 from compare.experiment import Experiment, load_experiment
-from data.errors import ConfigError, UserError
+from data.errors import ConfigError, UserError, cause_of, explained, is_circumstance
 from model.distributed import SaidByProcessZero
+from model.memory import is_out_of_memory
 from model.train import TrainingInterrupted
 
 CONFIGS = Path("configs")
 DEFAULT_EXPERIMENT = "wikitext2"
+_MISTAKE, _INTERRUPTED, _READER_GONE = 2, 130, 141
+_MAKE = re.compile(r"(?<![^\s(])`make (?!demo|setup)([a-zA-Z0-9_ =-]+)`(?=[\s,;.:)]|$)")
+_NO_SPACE = {"Cc", "Zl", "Zp"}  # Unicode's categories of control characters, line and paragraph separators
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -51,26 +62,187 @@ def contestants_of(arguments: argparse.Namespace, experiment: Experiment) -> lis
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run a verb and turn its errors into exit codes."""
+    """Run a verb and turn its errors, and the circumstances it meets, into exit codes."""
+    try:
+        _prepare_streams()
+        code = _exit_code(main)
+    except UserError as error:
+        code = _refuse(_for_the_user(str(error), sys.argv[1:]))
+    except SaidByProcessZero:
+        code = _MISTAKE
+    except (KeyboardInterrupt, TrainingInterrupted):
+        code = _INTERRUPTED
+    except OutputError as error:
+        code = _after_failed_output(error)
+    except OSError as error:
+        if not is_circumstance(error):
+            raise
+        code = _refuse(str(explained(error)))
+    except UnicodeEncodeError as error:
+        if not _is_of_file_names(error):
+            raise
+        code = _refuse(f"the file name {error.object!r} cannot be spelled in {error.encoding}; {_USE_UTF8}")
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        cause = (str(error).splitlines() or [type(error).__name__])[0]
+        code = _refuse(f"out of memory ({cause}); give less text or a smaller model, or close other programs")
+    code = _finish(code)
+    if code:
+        sys.exit(code)
+
+
+def _exit_code(main: Callable[[], None]) -> int:
     try:
         main()
-    except UserError as error:
-        print(_for_the_user(str(error), sys.argv[1:]), file=sys.stderr)
-        sys.exit(2)
-    except SaidByProcessZero:
-        sys.exit(2)
-    except (KeyboardInterrupt, TrainingInterrupted):
-        sys.exit(130)
+    except SystemExit as ended:  # argparse, after --help or a wrong option
+        return ended.code if isinstance(ended.code, int) else 0
+    return 0
+
+
+# The streams
+
+
+_USE_UTF8 = "set LC_ALL=C.UTF-8, or unset PYTHONUTF8"
+
+
+class OutputError(Exception):
+    """The standard output or error takes nothing more. No OSError, which would be taken for one of a file."""
+
+    def __init__(self, number: int, error: OSError) -> None:
+        super().__init__(f"cannot write the output: {cause_of(error)}")
+        self.number = number
+        is_pipe_on_windows = os.name == "nt" and error.errno == errno.EINVAL
+        self.is_reader_gone = isinstance(error, BrokenPipeError) or is_pipe_on_windows
+
+
+class _Output(io.FileIO):
+    """The file of standard output or error, with errors of its own."""
+
+    def write(self, data: Any, /) -> int:
+        """Write bytes; raises OutputError."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OutputError(self.fileno(), error) from error
+
+
+def is_stdout_utf8() -> bool:
+    """Whether what is printed comes out as UTF-8; where it does not, JSON has to be escaped to stay JSON."""
+    return (sys.stdout.encoding or "").lower().replace("-", "").replace("_", "") == "utf8"
+
+
+def _prepare_streams() -> None:
+    """See that printing loses nothing: what an encoding cannot spell is shown as its code, a closed stdout refused."""
+    for number in range(3):  # a closed one would be taken by the first file that is opened, and be printed into
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    is_closed = sys.stdout is None
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
+    if sys.stdout is sys.__stdout__:  # else it has been replaced, as under a test or by an earlier call
+        sys.stdout = _guarded(sys.stdout)
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _guarded(sys.stderr)
+    if is_closed:
+        raise UserError("the standard output is closed; send it to a file, or to /dev/null")
+    unreadable = [argument for argument in sys.argv[1:] if not argument.isascii() and _has_surrogate(argument)]
+    if unreadable and not _has_utf8_names():
+        raise UserError(f"{unreadable[0]!r} cannot be read in {sys.getfilesystemencoding()}; {_USE_UTF8}")
+
+
+def _guarded(stream: Any) -> TextIO:
+    """The same stream with OutputErrors, and with codes for the characters that its encoding cannot spell."""
+    raw = _Output(stream.fileno(), "w", closefd=False)
+    is_unbuffered = isinstance(stream.buffer, io.RawIOBase)
+    return io.TextIOWrapper(
+        raw if is_unbuffered else io.BufferedWriter(raw),  # as the interpreter itself does
+        encoding=stream.encoding,
+        errors="backslashreplace",
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
+def _has_surrogate(text: str) -> bool:
+    return any(unicodedata.category(character) == "Cs" for character in text)
+
+
+def _has_utf8_names() -> bool:
+    return sys.getfilesystemencoding().lower().replace("-", "") == "utf8"
+
+
+def _is_of_file_names(error: UnicodeEncodeError) -> bool:
+    return not _has_utf8_names() and error.encoding.lower() == sys.getfilesystemencoding().lower()
+
+
+def _finish(code: int) -> int:
+    """Write out what is left; returns the exit code, which a failure changes if it was 0."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OutputError as error:
+            explained_code = _after_failed_output(error)
+            code = code or explained_code
+    return code
+
+
+def _after_failed_output(error: OutputError) -> int:
+    """Let later flushes succeed, the interpreter's own too; say why output is missing unless its reader has gone."""
+    _send_nowhere(error.number)
+    return _READER_GONE if error.is_reader_gone else _refuse(str(error))
+
+
+def _refuse(line: str) -> int:
+    """Print the one line on stderr; returns the exit code."""
+    try:
+        print(_one_line(line), file=sys.stderr, flush=True)
+    except OutputError as error:  # nobody can be told, but the exit code says it
+        _send_nowhere(error.number)
+    return _MISTAKE
+
+
+def _send_nowhere(number: int) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, number)
+    os.close(nowhere)
+
+
+# The message
+
+
+def _one_line(message: str) -> str:
+    r"""The message with every line break and control character as its code; spaces stay as they are.
+
+    >>> _one_line("cannot read a  b\nc")
+    'cannot read a  b\\nc'
+    """
+    return "".join(
+        character.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(character) in _NO_SPACE
+        else character
+        for character in message
+    )
 
 
 def _for_the_user(message: str, arguments: list[str]) -> str:
-    """The message on one line, with the experiment in the commands it names, so that they can be pasted.
+    """The message with the experiment in the commands it names, so that they can be pasted.
+
+    A command stands alone in backticks. What the user typed may look like one, and stays as it was typed.
 
     >>> _for_the_user("too old; run `make data`", ["--config", "demo"])
     'too old; run `make data EXPERIMENT=demo`'
     """
-    message = " ".join(message.split())
     config = parser(None).parse_known_args(arguments)[0].config
     if config == DEFAULT_EXPERIMENT:
         return message
-    return re.sub(r"`make (?!demo|setup)([a-zA-Z0-9_ =-]+)`", rf"`make \1 EXPERIMENT={config}`", message)
+    typed = sorted({text for argument in arguments for text in (argument, argument.partition("=")[2]) if "`" in text})
+    pieces = re.split("(" + "|".join(map(re.escape, reversed(typed))) + ")", message) if typed else [message]
+    command = r"`make \1 EXPERIMENT=" + shlex.quote(config).replace("\\", r"\\") + "`"
+    return "".join(piece if piece in typed else _MAKE.sub(command, piece) for piece in pieces)

@@ -41,7 +41,7 @@ def main() -> None:
         min_pair_frequency=arguments.min_pair_frequency,
     )
     if arguments.json:
-        print(json.dumps(as_data(trace), ensure_ascii=False, indent=2))
+        print(json.dumps(as_data(trace), ensure_ascii=not cli.is_stdout_utf8(), indent=2))
     else:
         print(as_text(trace, top=arguments.top))
 

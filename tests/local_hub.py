@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
@@ -147,6 +147,9 @@ def _handler(hub: LocalHub) -> type[BaseHTTPRequestHandler]:
             if content is None:
                 self.send(404, b"", {**headers, "X-Error-Code": "EntryNotFound"})
                 return
+            if "500" in name:  # the name of a file that this server fails to give
+                self.send(500, b"", headers)
+                return
             headers["ETag"] = f'"{_etag(content)}"'
             if span := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
                 start, end = int(span[1]), min(int(span[2] or len(content)), len(content) - 1)
@@ -186,8 +189,17 @@ def serve(repositories: dict[str, dict[str, bytes]]) -> Iterator[LocalHub]:
         server.server_close()
 
 
-def run_python(code: str, folder: Path, endpoint: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run `code` in `folder` with an empty Hub cache of its own, against the Hub at `endpoint`."""
+def run_python(
+    code: str,
+    folder: Path,
+    endpoint: str,
+    prepared: Callable[[list[str]], list[str]] = list,
+    **environment: str,
+) -> subprocess.CompletedProcess[str]:
+    """Run `code` in `folder` with an empty Hub cache of its own, against the Hub at `endpoint`.
+
+    `prepared` makes the command that is run from the one that is given.
+    """
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith("HF_") and "proxy" not in key.lower()
     }
@@ -201,7 +213,7 @@ def run_python(code: str, folder: Path, endpoint: str, **environment: str) -> su
         "USE_TORCH": "0",  # `datasets` would import torch for nothing, which takes seconds
     }
     return subprocess.run(
-        [sys.executable, "-c", code],
+        prepared([sys.executable, "-c", code]),
         cwd=folder,
         env={**inherited, **settings, **environment},
         capture_output=True,

@@ -48,8 +48,31 @@ def test_doctests() -> None:
 
 def test_a_mistake_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["verb", "--config", "demo"])
-    assert exit_code_of(DataError("x is broken;\nrun `make data` or `make demo`")) == 2
-    assert capsys.readouterr().err == "x is broken; run `make data EXPERIMENT=demo` or `make demo`\n"
+    assert exit_code_of(DataError("a  b\n\x1b is broken; run `make data` or `make demo`")) == 2
+    assert capsys.readouterr().err == "a  b\\n\\x1b is broken; run `make data EXPERIMENT=demo` or `make demo`\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "shown"),
+    [
+        (["--config", "my texts/a.yaml"], "run `make data`", "run `make data EXPERIMENT='my texts/a.yaml'`"),
+        (["--config", r"a\1b"], "run `make data`", r"run `make data EXPERIMENT='a\1b'`"),
+        (
+            ["--config", "demo"],
+            "no /tmp/`make data`/x; run `make data`",
+            "no /tmp/`make data`/x; run `make data EXPERIMENT=demo`",
+        ),
+        (
+            ["--config", "demo", "--set", "root=run `make data`"],
+            "cannot use run `make data`: x; (run `make encode`)",
+            "cannot use run `make data`: x; (run `make encode EXPERIMENT=demo`)",
+        ),
+    ],
+)
+def test_only_the_programs_own_commands_get_the_experiment_case_60(
+    arguments: list[str], message: str, shown: str
+) -> None:
+    assert cli._for_the_user(message, arguments) == shown
 
 
 def test_the_default_experiment_needs_no_name(

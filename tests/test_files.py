@@ -222,3 +222,102 @@ def test_hashes_are_of_the_utf8_bytes(tmp_path: Path) -> None:
     wanted = hashlib.sha256(text.encode()).hexdigest()
     assert sha256_text(text) == wanted
     assert sha256_file(tmp_path / "t") == wanted
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(getattr(errno, name), id=f"{name}-case_42")
+        for name in ("EIO", "EMFILE", "EROFS", "EDQUOT", "ENOSPC", "EFBIG", "ESTALE")
+        if hasattr(errno, name)
+    ],
+)
+@pytest.mark.parametrize("call", ["fsync", "mkstemp", "replace"])
+def test_a_failing_step_of_a_write_keeps_the_file_and_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int
+) -> None:
+    target = tmp_path / "a  b.txt"
+    write_text(target, "before")
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    owner = {"fsync": files.os, "mkstemp": files.tempfile, "replace": Path}[call]
+    monkeypatch.setattr(owner, call, fail)
+    with pytest.raises(DataError) as caught:
+        write_text(target, "after")
+    assert str(caught.value).startswith(f"cannot write {target}: {os.strerror(number)}; nothing was changed; ")
+    assert target.read_text() == "before"
+    assert names(tmp_path) == ["a  b.txt"]
+
+
+def test_a_name_that_just_fits_can_be_written_and_a_longer_one_is_refused_case_42(tmp_path: Path) -> None:
+    write_text(tmp_path / ("é" * 127), "x")
+    assert names(tmp_path) == ["é" * 127]
+    for name in ("é" * 128, "n" * 256):
+        with pytest.raises(DataError, match=f"{os.strerror(errno.ENAMETOOLONG)}; nothing was changed; .* shorter one"):
+            write_text(tmp_path / name, "x")
+        with pytest.raises(DataError, match=os.strerror(errno.ENAMETOOLONG)):
+            read_text(tmp_path / name)
+    assert names(tmp_path) == ["é" * 127]
+
+
+def test_a_file_that_cannot_be_read_meanwhile_is_not_blamed_on_the_one_that_is_written(tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere" / "tokenizer.json"
+    with pytest.raises(FileNotFoundError) as caught, atomic_write(tmp_path / "copy.json") as file:
+        file.write(other.read_bytes())
+    assert caught.value.filename == str(other)
+    assert names(tmp_path) == []
+
+
+def test_torchs_error_keeps_the_cause_of_the_system(tmp_path: Path) -> None:
+    def failing() -> None:
+        try:
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+        except OSError:
+            raise RuntimeError("unexpected pos 64 vs 0") from None
+
+    with pytest.raises(DataError, match=f"{os.strerror(errno.EDQUOT)}; nothing was changed; your share"):  # noqa: SIM117
+        with atomic_write(tmp_path / "x.pt"):
+            failing()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks of POSIX")
+def test_what_killed_processes_left_goes_with_the_next_write_and_what_is_being_written_stays(tmp_path: Path) -> None:
+    target, other = tmp_path / "text.txt", tmp_path / "text.txt.bak"
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom data.files import atomic_write\n"
+        "writing = atomic_write(Path(sys.argv[1]))\nwriting.__enter__().write(b'half')\n"
+        "print('writing', flush=True)\nsys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", code, str(target)]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "writing\n"
+        write_text(target, "mine")  # while the other process still writes
+        assert len(names(tmp_path)) == 2
+        process.kill()
+    write_text(other, "of another name")
+    assert len(names(tmp_path)) == 3
+    write_text(target, "mine again")
+    assert names(tmp_path) == ["text.txt", "text.txt.bak"]
+
+
+def test_a_rename_that_the_disk_does_not_confirm_is_told_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+
+    def failing(handle: int) -> None:
+        synced.append(handle)
+        if len(synced) == 2:  # the first is the file, the second its folder
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(files.os, "fsync", failing)
+    number = errno.EIO
+    with pytest.raises(DataError, match=r"text\.txt was written, but the disk does not confirm it: "):
+        write_text(tmp_path / "text.txt", "x")
+    assert (tmp_path / "text.txt").read_text() == "x"
+    synced.clear()
+    number = errno.EINVAL  # a file system that cannot sync folders
+    write_text(tmp_path / "text.txt", "y")
+    assert (tmp_path / "text.txt").read_text() == "y"

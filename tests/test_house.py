@@ -32,7 +32,11 @@ def test_packages_are_listed_typed_and_explained() -> None:
     for package in PACKAGES:
         assert (ROOT / package / "py.typed").exists()
         init = (ROOT / package / "__init__.py").read_text(encoding="utf-8").strip()
-        assert init.startswith('"""') and init.endswith('"""') and init.count('"""') == 2
+        assert init.startswith('"""')
+        if (
+            package != "scripts"
+        ):  # whose own is the first code of every verb, and sees that Ctrl-C is quiet from there on
+            assert init.endswith('"""') and init.count('"""') == 2
 
 
 def test_the_licence_is_an_spdx_expression() -> None:

@@ -14,7 +14,8 @@ from huggingface_hub import errors
 from data import hub
 from data.errors import DataError
 from data.files import read_json, sha256_file, write_json
-from data.hub import HubRequest, hub_errors, hub_identity, load_hub, resolve_revision
+from data.hub import HubRequest, hub_identity, load_hub, resolve_revision
+from data.hub_errors import hub_errors
 from local_hub import COMMIT, NOTHING_LISTENS, LocalHub, dataset_repository, run_python, serve
 
 ROWS = ["", " = One = \n", "", " Text of one @-@ two . \n", "", " = Two = \n", "", " Zoë 😀 \n"]
