@@ -108,5 +108,8 @@ def matches_nothing(pattern: str, left_out: list[str]) -> DataError:
         return DataError(f"{quoted} matches no file that may be read ({'; '.join(left_out)}); give another path")
     if "\n" in pattern:
         return DataError(f"{quoted} is text where a path belongs; give the path of a file that holds the text")
+    path = parsed(pattern)
+    is_expanded = pattern.startswith("~") and path != Path(pattern)
+    where = f"it stands for {shown(path)}" if is_expanded else f"it is relative to {working_folder()}"
     hint = next((f"; {hint}" for found, hint in _HINTS if found.search(pattern)), "")
-    return DataError(f"{quoted} matches no file; correct the path (it is relative to {working_folder()}){hint}")
+    return DataError(f"{quoted} matches no file; correct the path ({where}){hint}")

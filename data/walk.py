@@ -89,7 +89,7 @@ class Walker:
             if not files:
                 raise matches_nothing(pattern, walk.left_out.lines())
             self.left_out.update(walk.left_out)
-            for file in sorted(files, key=lambda file: file.path):
+            for file in sorted(files, key=lambda file: file.path.parts):
                 first = found.setdefault(file.key, file)
                 if os.path.abspath(first.path) != os.path.abspath(file.path):  # noqa: PTH100 - links stay as they are
                     self.left_out.add(AGAIN, file.path)
@@ -121,8 +121,8 @@ class Walker:
 
 
 def _is_artefact(real: str, root: Path) -> bool:
-    path = Path(real)
-    return path.is_relative_to(root) and is_artefact(path.relative_to(root).parts)
+    above = os.path.join(root, "")  # noqa: PTH118 - with the separator at its end
+    return real.startswith(above) and is_artefact(Path(real[len(above) :]).parts)
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,7 @@ class _Walk:
         if parts[0] == "**":
             self._pending.append(_Folder(folder.path, folder.real, parts[1:] or _EVERYTHING))
             for entry in entries:
-                if entry.is_symlink() or entry.is_dir(follow_symlinks=False):
-                    self._descend(folder, entry, parts)
+                self._descend(folder, entry, parts)
             return
         for entry in entries:
             if fnmatch(entry.name, parts[0]):
@@ -224,7 +223,7 @@ class _Walk:
             self._take(path, real, is_named=folder.is_named)
 
     def _descend(self, folder: _Folder, entry: "os.DirEntry[str]", parts: tuple[str, ...]) -> None:
-        """Go into a folder that `**` stands for."""
+        """Go into the entry if it is a folder, which `**` stands for."""
         path = folder.path / entry.name
         kind = _kind(entry, path)
         if kind == "folder" and entry.name.startswith("."):
@@ -269,7 +268,7 @@ class _Walk:
         except OSError as error:
             raise refused(path, error) from error
         reason = self._walker.writer(real, real if is_named else self._base)
-        if reason is None and not is_named and _is_of_program(Path(real)):
+        if reason is None and not is_named and _is_of_program(real):
             reason = PROGRAM
         if reason == OWN and is_named:
             raise DataError(
@@ -313,8 +312,11 @@ def _kind(entry: "os.DirEntry[str]", path: Path) -> Literal["folder", "file", "n
         raise refused(path, error) from error
 
 
-def _is_of_program(path: Path) -> bool:
-    """Whether `path` is a file of one of this program's packages: code, its compiled form, its marker, a template."""
+def _is_of_program(real: str) -> bool:
+    """Whether `real` is a file of one of this program's packages: code, its compiled form, its marker, a template."""
+    if not real.startswith(str(_PROGRAM)):
+        return False
+    path = Path(real)
     if not path.is_relative_to(_PROGRAM):
         return False
     package, *below = path.relative_to(_PROGRAM).parts

@@ -251,6 +251,7 @@ def test_case_42_a_name_with_a_tilde(here: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HOME", str(home))
     assert walked("~draft.txt", "./~draft.txt")[0] == ["~draft.txt"]
     assert walked("~/notes.txt", "~/*.txt", "~")[0] == [f"{home.as_posix()}/notes.txt"]
+    assert f"it stands for '{home.as_posix()}/no.txt'" in refusal("~/no.txt")
     message = refusal("~nobody-here/x.txt")
     assert "holds no ~nobody-here, and there is no user nobody-here" in message
     assert "holds no ~missing.txt" in refusal("~missing.txt")
@@ -344,6 +345,8 @@ for load in (lambda given: load_local_text(given, None, Path("out")), lambda giv
         ("linked/**/*.txt", "cannot read linked/way: Permission denied"),
         ("secret.txt", "cannot read secret.txt: Permission denied; give yourself the right to read it"),
         ("*.txt", "cannot read secret.txt: Permission denied"),
+        ("listed", "cannot read listed/e.txt: Permission denied (the folder listed may not be entered)"),
+        ("listed/**/*.txt", "cannot read listed/e.txt: Permission denied (the folder listed may not be entered)"),
         ("in/*.txt", "took ['in/a.txt']"),
     ],
 )
@@ -351,12 +354,20 @@ def test_case_42_closed_folders_and_files_for_a_user_without_rights(pattern: str
     with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
         folder = Path(name)
         folder.chmod(0o755)
-        for text in ("in/a.txt", "in/closed/b.txt", "in/closed/deep/c.txt", "secret.txt", "linked/d.txt"):
+        for text in (
+            "in/a.txt",
+            "in/closed/b.txt",
+            "in/closed/deep/c.txt",
+            "secret.txt",
+            "linked/d.txt",
+            "listed/e.txt",
+        ):
             (folder / text).parent.mkdir(parents=True, exist_ok=True)
             (folder / text).write_text(text)
         (folder / "link").symlink_to("in/closed", target_is_directory=True)
         (folder / "linked/way").symlink_to("../in/closed/deep", target_is_directory=True)
         (folder / "in/closed").chmod(0)
+        (folder / "listed").chmod(0o444)  # its names may be read, but nothing in it
         (folder / "secret.txt").chmod(0)
         command = [sys.executable, "-c", AS_NOBODY, pattern]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
