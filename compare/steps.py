@@ -15,6 +15,7 @@ from compare.runs import Entry, read_run
 from data import sources, splits
 from data.errors import TokenizerError
 from data.files import read_text
+from data.left_out import left_out_lines
 from data.splits import Split
 from model.distributed import Processes
 from model.gpt import MiniGPTConfig
@@ -65,8 +66,9 @@ class Steps:
             if sources.is_up_to_date(corpus, self.layout):
                 self.echo(f"data: up to date ({manifest})")
             else:
-                sources.prepare(corpus, self.layout)
-                self._did(f"data: wrote {manifest}")
+                entry = sources.prepare(corpus, self.layout)
+                left_out = left_out_lines(entry["provenance"].get("left_out", {}))
+                self._did("\n  ".join([f"data: wrote {manifest}", *left_out]))
             self._splits = splits.load_splits(self.layout, corpus.corpus_name)
         return self._splits
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from data.errors import DataError, cause_of, shown_path
+from data.kinds import recognise
 
 try:
     import fcntl
@@ -163,7 +164,7 @@ def write_json(path: Path, value: Any) -> None:
 def read_text(path: Path) -> str:
     """Read a UTF-8 file with its line ends untouched.
 
-    Raises DataError with the byte offset of the first invalid byte, and says so when the file is UTF-16.
+    Raises DataError with the byte offset of the first invalid byte, or saying what the file is: UTF-16, compressed, ….
     """
     try:
         raw = path.read_bytes()
@@ -174,15 +175,23 @@ def read_text(path: Path) -> str:
 
 def decode_utf8(raw: bytes, name: str) -> str:
     """Decode `raw`, read from `name`, as UTF-8; a byte order mark stays in the text, cleaning removes it."""
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise DataError(f"{name} is UTF-16 (it starts with the byte order mark {raw[:2].hex()}); save it as UTF-8")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        found = raw[error.start]
+        kind = recognise(raw)
+        if kind is not None:
+            raise DataError(f"{name} is {kind}") from error
+        if error.reason == "unexpected end of data":
+            way_on = "the file is cut short in the middle of a character; restore it, or leave the file out"
+        else:
+            way_on = (
+                "convert it to UTF-8 or leave the file out; if it is Latin-1 or Windows-1252: "
+                "`iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW`"
+            )
+        line = raw.count(b"\n", 0, error.start) + 1
         raise DataError(
-            f"{name} is not valid UTF-8: byte 0x{found:02x} at offset {error.start} ({error.reason}); "
-            "convert it to UTF-8 or leave the file out"
+            f"{name} is not valid UTF-8: byte 0x{raw[error.start]:02x} at offset {error.start}, line {line} "
+            f"({error.reason}); {way_on}"
         ) from error
 
 

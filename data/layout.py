@@ -1,9 +1,54 @@
 """Where the artefacts of one experiment lie: always the same shape below its root."""
 
+import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 SPLITS = ("train", "val", "test")
+
+
+def is_artefact(parts: tuple[str, ...]) -> bool:
+    """Whether a path relative to a root, given in parts, lies where the experiment of that root writes.
+
+    >>> is_artefact(("checkpoints", "char", "last.pt")), is_artefact(("data", "encoded_bpe", "train_ids.pt"))
+    (True, True)
+    >>> is_artefact(("data", "letters.txt")), is_artefact(("tokenizer", "notes.txt"))
+    (False, False)
+    """
+    match parts:
+        case ("checkpoints" | "reports" | "tune", *_) | ("data", "raw" | "processed" | "encoded", *_):
+            return True
+        case ("data", name, *_) if name.startswith("encoded_"):
+            return True
+        case ("tokenizer", name) if name.endswith("_tokenizer.json"):
+            return True
+        case (name,) | ("data" | "tokenizer", name) if name.startswith("."):
+            return name.endswith((".lock", ".part"))  # held or left behind by a process that writes beside it
+    return False
+
+
+def is_root(folder: Path) -> bool:
+    """Whether an experiment has written below `folder`: there is a corpus manifest, damaged or not, or a clean split.
+
+    A data/processed/manifest.json that is whole and says something else belongs to another program.
+    """
+    path = Layout(folder).corpus_manifest
+    if not os.path.isdir(path.parent):  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
+        return False
+    if any(path.parent.glob("*_train_clean.txt")):
+        return True
+    if not os.path.isfile(path):  # noqa: PTH113
+        return False
+    try:
+        manifest = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):  # damaged
+        return True
+    except OSError:  # what may not be read is refused where it is walked
+        return False
+    return isinstance(manifest, dict) and all(
+        isinstance(entry, dict) and "splits" in entry for entry in manifest.values()
+    )
 
 
 @dataclass(frozen=True)

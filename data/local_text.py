@@ -3,126 +3,105 @@
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from data.clean import find_lone_surrogate
 from data.errors import DataError
-from data.files import decode_utf8, sha256_file
+from data.files import decode_utf8
+from data.kinds import recognise
+from data.left_out import EMPTY
+from data.paths import not_regular, refused, shown
 from data.splits import Corpus, Document
+from data.walk import InputFile, find_inputs
 
-_GLOB_CHARACTERS = re.compile(r"[*?\[]")
+_SHA256_OF_NOTHING = hashlib.sha256(b"").hexdigest()
 
 
-def load_local_text(paths: Mapping[str | None, Sequence[str]], separator: str | None) -> Corpus:
+def load_local_text(
+    paths: Mapping[str | None, Sequence[str]], separator: str | None, root: Path | None = None
+) -> Corpus:
     """Read UTF-8 files as documents: each file one, or cut at `separator`.
 
-    `paths` maps a split (None: by hash) to files, folders and globs. Raises DataError for a path that matches
-    nothing and for a file that is unreadable, empty, binary, not UTF-8, or given for two splits.
+    `paths` maps a split (None: by hash) to files, folders and globs; data.walk says what is taken. `root` is where the
+    experiment writes. An empty file is left out, unless it is named outright. The hashes are of the bytes that were
+    read. Raises DataError for a path that matches nothing and for a file that is unreadable, binary, not UTF-8, given
+    for two splits, empty and named outright, or changed while it was read.
     """
+    found, left_out = find_inputs(paths, root)
     documents: list[Document] = []
     hashes: dict[str, str] = {}
-    for split, files in expand_splits(paths).items():
-        for path in files:
-            raw = _read_bytes(path)
-            hashes[path.as_posix()] = hashlib.sha256(raw).hexdigest()
-            pieces = cut(decode_text(raw, path), separator)
-            documents.extend(Document(_name(path, number, pieces), piece, split) for number, piece in enumerate(pieces))
-    return Corpus(documents=documents, identity={"files": hashes}, provenance={"num_files": len(hashes)})
+    for split, files in found.items():
+        num_before = len(hashes)
+        for file in files:
+            with _opened(file.path) as opened:
+                raw = opened.read()
+            if not raw and not file.is_named:
+                left_out.add(EMPTY, file.path)
+                continue
+            hashes[file.path.as_posix()] = hashlib.sha256(raw).hexdigest()
+            name = shown(file.path)
+            pieces = cut(decode_text(raw, file.path), separator)
+            documents.extend(Document(_name(name, number, pieces), piece, split) for number, piece in enumerate(pieces))
+        if len(hashes) == num_before:
+            given = ", ".join(shown(path) for path in paths[split])
+            raise DataError(f"{given} gives no text: all of its {len(files)} file(s) are empty; give files with text")
+    provenance = {"num_files": len(hashes), "left_out": left_out.as_json()}
+    return Corpus(documents=documents, identity={"files": hashes}, provenance=provenance)
 
 
-def local_text_identity(paths: Mapping[str | None, Sequence[str]]) -> dict[str, Any]:
-    """sha256 of every input file by path. Raises DataError as `expand` does."""
-    files = [path for found in expand_splits(paths).values() for path in found]
-    return {"files": {path.as_posix(): sha256_file(path) for path in files}}
+def local_text_identity(paths: Mapping[str | None, Sequence[str]], root: Path | None = None) -> dict[str, Any]:
+    """sha256 of every file that `load_local_text` takes, by path. Raises DataError as `find_inputs` does."""
+    files = [file for found in find_inputs(paths, root)[0].values() for file in found]
+    hashes = {file.path.as_posix(): _sha256(file) for file in files}
+    return {"files": {path: found for path, found in hashes.items() if found != _SHA256_OF_NOTHING}}
 
 
-def expand_splits(paths: Mapping[str | None, Sequence[str]]) -> dict[str | None, list[Path]]:
-    """The files of each split. Raises DataError if a file would stand in two of them."""
-    expanded = {split: expand(given) for split, given in paths.items()}
-    owner: dict[Path, str | None] = {}
-    for split, files in expanded.items():
-        for path in files:
-            other = owner.setdefault(path.resolve(), split)
-            if other != split:
-                raise DataError(f"{path} is given for both {other} and {split}; the splits must not share a file")
-    return expanded
+def read_own_text(path: Path) -> str:
+    """The text of one file that the user named. Raises DataError as `load_local_text` does."""
+    with _opened(path) as file:
+        return decode_text(file.read(), path)
 
 
-def expand(given: Sequence[str]) -> list[Path]:
-    """Files, folders (with everything below them, sorted) and globs -> files, each once, in the order given.
-
-    In folders and globs, names that start with a dot are left out, as a shell does; a file named outright is
-    always taken. Symbolic links are followed, each real folder is entered once. Raises DataError for a path that
-    matches nothing, something that is no regular file, and a file name that is not UTF-8.
-    """
-    found: dict[Path, Path] = {}  # real path -> path as reached
-    for pattern in given:
-        matches = _matches(pattern)
-        if not matches:
-            raise DataError(f"{pattern!r} matches no file; correct the path (it is relative to {Path.cwd()})")
-        for path in matches:
-            if find_lone_surrogate(str(path)) is not None:
-                raise DataError(f"the file name {str(path)!r} is not valid UTF-8; rename the file")
-            if not path.is_file():
-                raise DataError(f"{path} is not a readable regular file; remove it or leave it out")
-            found.setdefault(path.resolve(), path)
-    return list(found.values())
-
-
-def _matches(pattern: str) -> list[Path]:
-    path = Path(pattern).expanduser()
-    if path.is_dir():
-        return _files_below(path)
-    if path.exists() or path.is_symlink() or not _GLOB_CHARACTERS.search(pattern):
-        return [path] if path.exists() or path.is_symlink() else []
-    parts = path.parts
-    first_magic = next(index for index, part in enumerate(parts) if _GLOB_CHARACTERS.search(part))
-    base, rest = Path(*parts[:first_magic]), parts[first_magic:]
-    wants_hidden = any(part.startswith(".") for part in rest)
-    matches: list[Path] = []
-    for match in sorted(base.glob("/".join(rest))):  # Path.glob does not follow links below **, so it ends
-        if not wants_hidden and any(part.startswith(".") for part in match.relative_to(base).parts):
-            continue
-        matches.extend(_files_below(match) if match.is_dir() else [match])
-    return matches
-
-
-def _files_below(folder: Path) -> list[Path]:
-    """Everything below `folder` that is not a folder, sorted by path; a loop of links is entered once."""
-    found: list[Path] = []
-    entered: set[str] = set()
-
-    def refuse(error: OSError) -> None:
-        raise DataError(f"cannot read {error.filename}: {error.strerror or error}") from error
-
-    for parent, folders, names in os.walk(folder, followlinks=True, onerror=refuse):
-        if os.path.realpath(parent) in entered:
-            folders.clear()
-            continue
-        entered.add(os.path.realpath(parent))
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found.extend(Path(parent) / name for name in names if not name.startswith("."))
-    return sorted(found)
-
-
-def _read_bytes(path: Path) -> bytes:
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
+    """Open a regular file. Raises DataError if it is none (any more), unreadable, or changed while it was open."""
     try:
-        return path.read_bytes()
+        # Opening a pipe that has taken the file's place would wait for a writer for ever.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(handle, "rb") as file:  # noqa: PTH123 - it is a handle, no path
+            before = os.fstat(handle)
+            if not stat.S_ISREG(before.st_mode):
+                raise not_regular(path, "it was replaced")
+            yield file
+            after = os.fstat(handle)
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+        raise refused(path, error) from error
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise DataError(f"{shown(path)} changed while it was read; run the command again when nothing writes to it")
+
+
+def _sha256(file: InputFile) -> str:
+    with _opened(file.path) as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def decode_text(raw: bytes, path: Path) -> str:
     """Decode a text file. Raises DataError naming file and byte offset if it is empty, binary or not UTF-8."""
+    name = shown(path)
     if not raw:
-        raise DataError(f"{path} is empty; leave it out")
-    text = decode_utf8(raw, str(path))
+        raise DataError(f"{name} is empty; leave it out")
+    kind = recognise(raw)
+    if kind is not None:
+        raise DataError(f"{name} is {kind}")
+    text = decode_utf8(raw, name)
     offset = raw.find(b"\0")
     if offset >= 0:
         raise DataError(
-            f"{path} is not a text file: NUL byte at offset {offset} (binary, or UTF-16 without a byte order mark); "
+            f"{name} is not a text file: NUL byte at offset {offset} (binary, or UTF-16 without a byte order mark); "
             "convert it to UTF-8 or leave it out"
         )
     return text
@@ -139,5 +118,5 @@ def cut(text: str, separator: str | None) -> list[str]:
     return re.split("(?:\r\n|\r|\n)".join(re.escape(line) for line in separator.split("\n")), text)
 
 
-def _name(path: Path, number: int, pieces: list[str]) -> str:
-    return str(path) if len(pieces) == 1 else f"{path} (document {number})"
+def _name(path: str, number: int, pieces: list[str]) -> str:
+    return path if len(pieces) == 1 else f"{path} (document {number})"

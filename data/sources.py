@@ -48,7 +48,9 @@ class CorpusConfig:
     """Name in file names; by default the source's, `text`, or the last part of the dataset's id."""
 
     paths: tuple[str, ...] | None = None
-    """`text`: files, folders and globs, relative to the working directory, divided by a hash of each document."""
+    """`text`: files, folders and globs, relative to the working directory, divided by a hash of each document.
+    Links are followed. Hidden names, empty files, what an experiment wrote and this program's own files are left out
+    and said; an empty file named outright, and whatever cannot be read, is an error (data/walk.py)."""
     train: str | None = None
     """`text`: file, folder or glob of the train split; with `val` and `test`, in place of `paths`."""
     val: str | None = None
@@ -188,7 +190,7 @@ def _load(config: CorpusConfig, layout: Layout) -> Corpus:
     if config.source == "pydocs":
         return load_pydocs()
     if config.source == "text":
-        return load_local_text(_text_paths(config), config.separator)
+        return load_local_text(_text_paths(config), config.separator, layout.root)
     if config.source == "hub":
         return load_hub(folder, _hub_request(config))
     return load_wikitext(config.source, folder, config.revision)
@@ -199,7 +201,7 @@ def _identity(config: CorpusConfig, layout: Layout) -> dict[str, Any] | None:
     if config.source == "pydocs":
         return pydocs_identity()
     if config.source == "text":
-        return local_text_identity(_text_paths(config))
+        return local_text_identity(_text_paths(config), layout.root)
     if config.source == "hub":
         return hub_identity(folder, _hub_request(config))
     return wikitext_identity(config.source, folder, config.revision)

@@ -17,7 +17,9 @@ from compare.speedrun import Task
 from compare.steps import Steps
 from data.config import build, convert, did_you_mean, require
 from data.errors import DataError
-from data.files import read_text, write_json
+from data.files import write_json
+from data.local_text import read_own_text
+from data.paths import parsed
 from model.schedule import TrainConfig
 from scripts import cli
 
@@ -28,7 +30,7 @@ VAL_CHARACTERS = 100_000  # of an experiment's val split: about as many as tiny 
 
 def texts_of(path: str) -> tuple[str, str]:
     """The first 90 % and the rest of a file. Raises DataError when it is too short for a window in each."""
-    text = read_text(Path(path))
+    text = read_own_text(parsed(path))
     border = int(len(text) * 0.9)
     train, val = text[:border], text[border:]
     if len(val) < speedrun.SIZES["block_size"] + 1:

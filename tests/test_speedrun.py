@@ -191,6 +191,18 @@ def test_a_text_is_cut_as_nanogpt_cuts_it(tmp_path):
         verb.texts_of(str(path))
 
 
+def test_case_53_a_text_that_is_none_is_told(tmp_path, monkeypatch):
+    path = tmp_path / "text.txt"
+    path.write_bytes(("0123456789" * 20).encode("utf-16-le"))
+    with pytest.raises(DataError, match="is UTF-16LE without a byte order mark"):
+        verb.texts_of(str(path))
+    path.write_text("0123456789" * 20)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert len(verb.texts_of("~/text.txt")[0]) == 180
+    with pytest.raises(DataError, match=r"cannot read .*none\.txt: No such file"):
+        verb.texts_of("~/none.txt")
+
+
 def test_the_verb_measures_writes_and_prints(tmp_path, monkeypatch, capsys):
     text = tmp_path / "text.txt"
     text.write_text(TEXT)
