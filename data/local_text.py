@@ -4,12 +4,14 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from data.clean import find_lone_surrogate
 from data.errors import DataError
 from data.files import decode_utf8, sha256_file
+from data.separator import describe_separator, is_removed
 from data.splits import Corpus, Document
 
 _GLOB_CHARACTERS = re.compile(r"[*?\[]")
@@ -19,17 +21,23 @@ def load_local_text(paths: Mapping[str | None, Sequence[str]], separator: str | 
     """Read UTF-8 files as documents: each file one, or cut at `separator`.
 
     `paths` maps a split (None: by hash) to files, folders and globs. Raises DataError for a path that matches
-    nothing and for a file that is unreadable, empty, binary, not UTF-8, or given for two splits.
+    nothing, for a file that is unreadable, empty, binary, not UTF-8, or given for two splits, and for a separator that
+    occurs in no file.
     """
     documents: list[Document] = []
     hashes: dict[str, str] = {}
+    occurrences: dict[str, int] = {}
     for split, files in expand_splits(paths).items():
         for path in files:
             raw = _read_bytes(path)
             hashes[path.as_posix()] = hashlib.sha256(raw).hexdigest()
             pieces = cut(decode_text(raw, path), separator)
+            occurrences[path.as_posix()] = len(pieces) - 1
             documents.extend(Document(_name(path, number, pieces), piece, split) for number, piece in enumerate(pieces))
-    return Corpus(documents=documents, identity={"files": hashes}, provenance={"num_files": len(hashes)})
+    provenance: dict[str, Any] = {"num_files": len(hashes)}
+    if separator is not None:
+        provenance["separator"] = describe_separator(separator, occurrences)
+    return Corpus(documents=documents, identity={"files": hashes}, provenance=provenance)
 
 
 def local_text_identity(paths: Mapping[str | None, Sequence[str]]) -> dict[str, Any]:
@@ -129,14 +137,24 @@ def decode_text(raw: bytes, path: Path) -> str:
 
 
 def cut(text: str, separator: str | None) -> list[str]:
-    r"""Cut `text` at every `separator`, which belongs to no document; a `\n` in it matches every kind of line end.
+    r"""Cut `text` at every `separator`; a `\n` in it matches one line end of any kind: `\n`, `\r\n` or `\r`.
 
-    >>> cut("one\r\n\r\ntwo\n\nthree\n", "\n\n")
-    ['one', 'two', 'three\n']
+    A separator of white space belongs to no document. Any other is text: it stays at the end of the document before
+    it, so that the documents joined are `text`.
+
+    >>> cut("one\r\ntwo\r\n\r\nthree\n\nfour\n", "\n\n")
+    ['one\r\ntwo', 'three', 'four\n']
+    >>> cut("One. Two.", ". ")
+    ['One. ', 'Two.']
     """
     if separator is None:
         return [text]
-    return re.split("(?:\r\n|\r|\n)".join(re.escape(line) for line in separator.split("\n")), text)
+    # (?>…) is atomic: once it took a \r\n, it is never tried again as a \r alone with a \n left over
+    pattern = re.compile(r"(?>\r\n|\r|\n)".join(re.escape(line) for line in separator.split("\n")))
+    if is_removed(separator):
+        return pattern.split(text)
+    ends = [match.end() for match in pattern.finditer(text)]
+    return [text[start:end] for start, end in pairwise([0, *ends, len(text)])]
 
 
 def _name(path: Path, number: int, pieces: list[str]) -> str:
