@@ -88,7 +88,8 @@ def _repeats(entry: Mapping[str, Any]) -> list[str]:
         return ["repeated documents: none stands in two splits"]
     return [
         f"repeated documents: {one['documents']:,} of {one['split']} ({one['share']:.1%} of its characters) stand in "
-        f"another split too, for example {_short(one['example'])} in {one['other_split']}"
+        f"another split too, for example {_short(one['example'])} as {_short(one['other_example'])} in "
+        f"{one['other_split']}"
         for one in found
     ]
 
