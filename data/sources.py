@@ -18,7 +18,7 @@ from data.layout import SPLITS, Layout
 from data.local_text import load_local_text, local_text_identity
 from data.pydocs import load_pydocs, pydocs_identity
 from data.repeats import find_repeats, refuse_repeats
-from data.splits import Corpus, outputs_match, read_manifests, write_splits
+from data.splits import Corpus, is_as_written, outputs_match, read_manifests, write_splits
 from data.wikitext import load_wikitext, wikitext_identity
 
 logger = logging.getLogger(__name__)
@@ -201,6 +201,7 @@ def is_up_to_date(config: CorpusConfig, layout: Layout) -> bool:
         entry is not None
         and entry.get("format") == MANIFEST_FORMAT
         and entry.get("config") == _plain(config)
+        and is_as_written(entry)
         and entry.get("identity") == _identity(config, layout)
         and outputs_match(layout, name, entry)
     )

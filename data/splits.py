@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.errors import DataError
-from data.files import atomic_write, read_json, read_text, sha256_file, sha256_text, write_json, write_text
+from data.files import (
+    atomic_write,
+    canonical_json,
+    read_json,
+    read_text,
+    sha256_file,
+    sha256_text,
+    write_json,
+    write_text,
+)
 from data.layout import SPLITS, Layout
 
 MAKE = "make data"
@@ -85,6 +94,7 @@ def write_splits(layout: Layout, corpus: str, divided: dict[str, list[str]], abo
             "document_offsets_sha256": sha256_file(offsets_path),
         }
     entry = {**about, "splits": described}
+    entry["entry_sha256"] = _entry_sha256(entry)
     write_json(layout.corpus_manifest, {**read_manifests(layout), corpus: entry})
     return entry
 
@@ -125,6 +135,15 @@ def read_manifest(layout: Layout, corpus: str) -> dict[str, Any]:
         raise DataError(f"{layout.corpus_manifest} holds no corpus {corpus!r}; run `{MAKE}`")
     entry: dict[str, Any] = manifests[corpus]
     return entry
+
+
+def is_as_written(entry: dict[str, Any]) -> bool:
+    """Whether a corpus's entry of the manifest is what `write_splits` wrote, so that it can be read without checks."""
+    return entry.get("entry_sha256") == _entry_sha256(entry)
+
+
+def _entry_sha256(entry: dict[str, Any]) -> str:
+    return sha256_text(canonical_json({key: value for key, value in entry.items() if key != "entry_sha256"}))
 
 
 def outputs_match(layout: Layout, corpus: str, entry: dict[str, Any]) -> bool:

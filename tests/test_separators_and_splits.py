@@ -1,6 +1,7 @@
 """Separators and splits as a user meets them: `make data` on files, what it prints, what it refuses and why."""
 
 import doctest
+import json
 import random
 import sys
 from pathlib import Path
@@ -229,6 +230,19 @@ def test_table_is_printed_when_it_is_up_to_date_too(user: User) -> None:
         ]
     assert "41 line ends CR LF made LF, 41 newlines added" in second
     assert "repeated documents: none stands in two splits" in second
+
+
+def test_edited_manifest_is_made_anew_before_it_is_printed(user: User) -> None:
+    files = three_files(["one"], ["two"], ["three"])
+    first = user.runs(**files)
+    path = Layout(Path("run")).corpus_manifest
+    whole = path.read_text(encoding="utf-8")
+    for key in ("division", "repeated_documents", "cleaning", "provenance"):
+        manifest = json.loads(whole)
+        del manifest["text"][key]
+        path.write_text(json.dumps(manifest), encoding="utf-8")
+        assert user.runs(**files) == first
+        assert path.read_text(encoding="utf-8") == whole
 
 
 def test_left_out_files_and_wikitext_files_are_printed(user: User) -> None:
