@@ -229,14 +229,21 @@ def write_experiment(plan: Plan, documents: Mapping[str, Sequence[str]], root: P
     """Write the splits and the experiment over them below `root`; returns the experiment file.
 
     A file holds one document on each line: the newline cuts it into documents and the chain gives each one its own
-    back. The alarm for figures too good to be true is off, because here the truth is known.
+    back. The alarm for figures too good to be true is off, because here the truth is known. Documents may repeat across
+    splits: each is an independent draw from the source, and short ones come more than once.
     """
     name = plan.source.name
     files = {split: root / name / "texts" / f"{split}.txt" for split in documents}
     for split, path in files.items():
         write_text(path, "".join(documents[split]))
     values = {
-        "corpus": {"source": "text", "name": name, "separator": "\n", **{s: str(p) for s, p in files.items()}},
+        "corpus": {
+            "source": "text",
+            "name": name,
+            "separator": "\n",
+            "allow_repeated_documents": True,
+            **{split: str(path) for split, path in files.items()},
+        },
         "contestants": {contestant: dict(own) for contestant, own in plan.contestants.items()},
         "model": dict(plan.model),
         "train": dict(plan.train),

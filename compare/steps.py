@@ -15,8 +15,8 @@ from compare.runs import Entry, read_run
 from data import sources, splits
 from data.errors import TokenizerError
 from data.files import read_text
-from data.left_out import left_out_lines
 from data.splits import Split
+from data.summary import describe_corpus
 from model.distributed import Processes
 from model.gpt import MiniGPTConfig
 from model.memory import explain_out_of_memory
@@ -67,8 +67,7 @@ class Steps:
                 self.echo(f"data: up to date ({manifest})")
             else:
                 entry = sources.prepare(corpus, self.layout)
-                left_out = left_out_lines(entry["provenance"].get("left_out", {}))
-                self._did("\n  ".join([f"data: wrote {manifest}", *left_out]))
+                self._did(f"data: wrote {manifest}\n{describe_corpus(corpus.corpus_name, entry)}")
             self._splits = splits.load_splits(self.layout, corpus.corpus_name)
         return self._splits
 

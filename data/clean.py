@@ -52,6 +52,15 @@ def end_with_newline(text: str) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
+def collapse_white_space(text: str) -> str:
+    r"""Every run of white space as one space, none at either end: what two copies of a text have in common.
+
+    >>> collapse_white_space(" a\r\n\u00a0 b\n") == collapse_white_space("a b")
+    True
+    """
+    return " ".join(text.split())
+
+
 def clean_document(text: str, cleaning: str) -> tuple[str, Counter[str]]:
     r"""Clean one raw document by the cleaning of that name and count what was done, for the manifest.
 

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from data.files import decode_utf8
 from data.kinds import recognise
 from data.left_out import EMPTY
 from data.paths import not_regular, refused, shown
+from data.separator import describe_separator, is_removed
 from data.splits import Corpus, Document
 from data.walk import InputFile, find_inputs
 
@@ -29,11 +31,12 @@ def load_local_text(
     `paths` maps a split (None: by hash) to files, folders and globs; data.walk says what is taken. `root` is where the
     experiment writes. An empty file is left out, unless it is named outright. The hashes are of the bytes that were
     read. Raises DataError for a path that matches nothing and for a file that is unreadable, binary, not UTF-8, given
-    for two splits, empty and named outright, or changed while it was read.
+    for two splits, empty and named outright, or changed while it was read, and for a separator that occurs in no file.
     """
     found, left_out = find_inputs(paths, root)
     documents: list[Document] = []
     hashes: dict[str, str] = {}
+    occurrences: dict[str, int] = {}
     for split, files in found.items():
         num_before = len(hashes)
         for file in files:
@@ -45,11 +48,14 @@ def load_local_text(
             hashes[file.path.as_posix()] = hashlib.sha256(raw).hexdigest()
             name = shown(file.path)
             pieces = cut(decode_text(raw, file.path), separator)
+            occurrences[file.path.as_posix()] = len(pieces) - 1
             documents.extend(Document(_name(name, number, pieces), piece, split) for number, piece in enumerate(pieces))
         if len(hashes) == num_before:
             given = ", ".join(shown(path) for path in paths[split])
             raise DataError(f"{given} gives no text: all of its {len(files)} file(s) are empty; give files with text")
-    provenance = {"num_files": len(hashes), "left_out": left_out.as_json()}
+    provenance: dict[str, Any] = {"num_files": len(hashes), "left_out": left_out.as_json()}
+    if separator is not None:
+        provenance["separator"] = describe_separator(separator, occurrences)
     return Corpus(documents=documents, identity={"files": hashes}, provenance=provenance)
 
 
@@ -108,14 +114,24 @@ def decode_text(raw: bytes, path: Path) -> str:
 
 
 def cut(text: str, separator: str | None) -> list[str]:
-    r"""Cut `text` at every `separator`, which belongs to no document; a `\n` in it matches every kind of line end.
+    r"""Cut `text` at every `separator`; a `\n` in it matches one line end of any kind: `\n`, `\r\n` or `\r`.
 
-    >>> cut("one\r\n\r\ntwo\n\nthree\n", "\n\n")
-    ['one', 'two', 'three\n']
+    A separator of white space belongs to no document. Any other is text: it stays at the end of the document before
+    it, so that the documents joined are `text`.
+
+    >>> cut("one\r\ntwo\r\n\r\nthree\n\nfour\n", "\n\n")
+    ['one\r\ntwo', 'three', 'four\n']
+    >>> cut("One. Two.", ". ")
+    ['One. ', 'Two.']
     """
     if separator is None:
         return [text]
-    return re.split("(?:\r\n|\r|\n)".join(re.escape(line) for line in separator.split("\n")), text)
+    # (?>…) is atomic: once it took a \r\n, it is never tried again as a \r alone with a \n left over
+    pattern = re.compile(r"(?>\r\n|\r|\n)".join(re.escape(line) for line in separator.split("\n")))
+    if is_removed(separator):
+        return pattern.split(text)
+    ends = [match.end() for match in pattern.finditer(text)]
+    return [text[start:end] for start, end in pairwise([0, *ends, len(text)])]
 
 
 def _name(path: str, number: int, pieces: list[str]) -> str:

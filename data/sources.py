@@ -12,16 +12,18 @@ from typing import Any, Literal
 
 from data.clean import find_lone_surrogate
 from data.config import require
+from data.divide import clean_and_divide, describe_division
 from data.hub import HubRequest, hub_identity, load_hub
 from data.layout import SPLITS, Layout
 from data.local_text import load_local_text, local_text_identity
 from data.pydocs import load_pydocs, pydocs_identity
-from data.splits import Corpus, clean_and_divide, outputs_match, read_manifests, write_splits
+from data.repeats import find_repeats, refuse_repeats
+from data.splits import Corpus, is_as_written, outputs_match, read_manifests, write_splits
 from data.wikitext import load_wikitext, wikitext_identity
 
 logger = logging.getLogger(__name__)
 
-MANIFEST_FORMAT = 1
+MANIFEST_FORMAT = 2
 """Goes up when the same source and config would give another output, so that old outputs are made anew."""
 DEFAULT_MAX_CHARACTERS = 20_000_000
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -30,8 +32,13 @@ _WIKITEXT = ("wikitext2", "wikitext2-tokens")
 _OPTIONS = {  # option -> the sources that know it
     **dict.fromkeys(("paths", "train", "val", "test", "separator"), ("text",)),
     "fractions": ("text", "hub"),
+    "allow_repeated_documents": ("text", *_WIKITEXT),
     "revision": ("hub", *_WIKITEXT),
     **dict.fromkeys(("dataset", "config", "split", "text_column", "max_characters"), ("hub",)),
+}
+_MORE_DOCUMENTS = {  # source -> how its user gets more documents
+    "text": "let a `separator` cut files into several, give more files, or one path each for `train`, `val` and `test`",
+    "hub": "raise `max_characters`, or set another `split` or `text_column`",
 }
 
 
@@ -48,7 +55,7 @@ class CorpusConfig:
     """Name in file names; by default the source's, `text`, or the last part of the dataset's id."""
 
     paths: tuple[str, ...] | None = None
-    """`text`: files, folders and globs, relative to the working directory, divided by a hash of each document.
+    """`text`: files, folders and globs, relative to the working directory; `fractions` divides their documents.
     Links are followed. Hidden names, empty files, what an experiment wrote and this program's own files are left out
     and said; an empty file named outright, and whatever cannot be read, is an error (data/walk.py)."""
     train: str | None = None
@@ -58,9 +65,17 @@ class CorpusConfig:
     test: str | None = None
     """`text`: the same for the test split."""
     separator: str | None = None
-    """`text`: cuts each file into documents and belongs to none of them; None: each file is one document."""
+    """`text`: cuts each file into documents; None: each file is one. A `\\n` in it matches every kind of line end. A
+    separator of white space (like "\\n\\n") is removed from the text; any other (like ". ") stays at the end of the
+    document before it, so that no text is lost. The manifest has how often it occurs and how many characters it
+    removed; one that never occurs is an error. `\\n` is a line end in YAML's double quotes only."""
     fractions: tuple[float, ...] = (0.9, 0.05, 0.05)
-    """`text` with `paths`, and `hub`: shares of train, val and test among the documents; they add up to 1."""
+    """`text` with `paths`, and `hub`: shares of train, val and test among the documents; they add up to 1. val and test
+    get the whole number of documents nearest to their share, at least one, train the rest. Which ones is decided by
+    hashes of their texts. Documents that are equal up to white space stay in one split."""
+    allow_repeated_documents: bool = False
+    """`text`, `wikitext2`: whether more than 5 % of a split's characters may stand in documents that are in another
+    split too, equal up to white space. Where that is so, scores say partly what was learned by heart."""
 
     dataset: str | None = None
     """`hub`: id with its namespace, for example `roneneldan/TinyStories` or `HuggingFaceFW/fineweb-edu`."""
@@ -70,7 +85,7 @@ class CorpusConfig:
     """`hub`, `wikitext2`: commit, tag or branch. None: the published commit of WikiText-2; for `hub`, the main
     branch at the first fetch. The commit it resolved to is recorded in the manifest and used from then on."""
     split: str = "train"
-    """`hub`: the dataset's split that is read; it is divided by a hash of each document."""
+    """`hub`: the dataset's split that is read; it is divided by `fractions`."""
     text_column: str = "text"
     """`hub`: the column that holds the text; one row is one document."""
     max_characters: int = DEFAULT_MAX_CHARACTERS
@@ -111,6 +126,10 @@ class CorpusConfig:
                 len(given) == len(SPLITS),
                 f"source text wants `paths`, or all of `train`, `val` and `test`; found {given or 'neither'}",
             )
+            require(
+                self.fractions == CorpusConfig.fractions,
+                "`fractions` divides the documents of `paths`; with `train`, `val` and `test` remove it",
+            )
         else:
             require(not given, f"give either `paths` or `train`, `val` and `test`; found `paths` and {given}")
             require(len(self.paths) > 0, "`paths` is empty; give at least one file, folder or glob")
@@ -144,7 +163,11 @@ def prepare(config: CorpusConfig, layout: Layout) -> dict[str, Any]:
         entry: dict[str, Any] = read_manifests(layout)[name]
         return entry
     corpus = _load(config, layout)
-    divided, changes = clean_and_divide(corpus.documents, config.cleaning, config.fractions)
+    advice = _MORE_DOCUMENTS.get(config.source, "give more documents")
+    divided, changes = clean_and_divide(corpus.documents, config.cleaning, config.fractions, advice)
+    repeats = find_repeats(divided)
+    if not config.allow_repeated_documents:
+        refuse_repeats(repeats)
     if changes["byte_order_marks_removed"]:
         logger.info("%s: %d byte order mark(s) removed", name, changes["byte_order_marks_removed"])
     about = {
@@ -155,12 +178,18 @@ def prepare(config: CorpusConfig, layout: Layout) -> dict[str, Any]:
         "identity": corpus.identity,
         "provenance": corpus.provenance,
         "cleaning": {"name": config.cleaning, **changes},
+        "division": describe_division(divided, config.fractions),
+        "repeated_documents": {
+            "allowed": config.allow_repeated_documents,
+            **{split: dataclasses.asdict(found) for split, found in repeats.items()},
+        },
         "versions": {
             "python": platform.python_version(),
             **{package: importlib.metadata.version(package) for package in ("numpy", "datasets")},
         },
     }
-    return write_splits(layout, name, divided, about)
+    texts = {split: [document.text for document in documents] for split, documents in divided.items()}
+    return write_splits(layout, name, texts, about)
 
 
 def is_up_to_date(config: CorpusConfig, layout: Layout) -> bool:
@@ -174,6 +203,7 @@ def is_up_to_date(config: CorpusConfig, layout: Layout) -> bool:
         entry is not None
         and entry.get("format") == MANIFEST_FORMAT
         and entry.get("config") == _plain(config)
+        and is_as_written(entry)
         and entry.get("identity") == _identity(config, layout)
         and outputs_match(layout, name, entry)
     )

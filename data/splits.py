@@ -1,8 +1,6 @@
-"""Documents -> the three cleaned splits on disk, with a manifest that ties them to their source."""
+"""The three cleaned splits on disk, with a manifest that ties them to their source."""
 
-import hashlib
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -11,13 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.clean import clean_document, refuse_lone_surrogate
 from data.errors import DataError
-from data.files import atomic_write, read_json, read_text, sha256_file, sha256_text, write_json, write_text
+from data.files import (
+    atomic_write,
+    canonical_json,
+    read_json,
+    read_text,
+    sha256_file,
+    sha256_text,
+    write_json,
+    write_text,
+)
 from data.layout import SPLITS, Layout
 
 MAKE = "make data"
-_HASH_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,9 @@ class Document:
     name: str
     """Where it came from, for messages: a file, a row, a module and line."""
     text: str
-    """As read, before cleaning."""
+    """As read; after cleaning, the cleaned text."""
     split: str | None = None
-    """`train`, `val` or `test` where the source says so; None: by a hash of the cleaned text."""
+    """`train`, `val` or `test` where the source says so; None: by a hash of the text."""
 
 
 @dataclass(frozen=True)
@@ -63,57 +68,6 @@ class Corpus:
     """Plain values for the reader of the manifest: where it came from, what was left out."""
     revision: str | None = None
     """Commit of the Hub dataset; None where there is none."""
-
-
-def split_by_hash(text: str, fractions: Sequence[float]) -> str:
-    """The split of a document, from the sha256 of its cleaned text: train, val or test by `fractions`.
-
-    It depends on nothing but the text, so adding or removing other documents moves none, and two equal documents
-    never stand on both sides of a border.
-    """
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    position = int.from_bytes(digest[: _HASH_BITS // 8], "big") / 2**_HASH_BITS
-    if position < fractions[0]:
-        return "train"
-    return "val" if position < fractions[0] + fractions[1] else "test"
-
-
-def clean_and_divide(
-    documents: Sequence[Document], cleaning: str, fractions: Sequence[float]
-) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Clean every document and put it into its split; also what the cleaning did, in counts.
-
-    A document without any character is dropped and counted. Raises DataError for a lone surrogate and for a split
-    that would be empty.
-    """
-    divided: dict[str, list[str]] = {split: [] for split in SPLITS}
-    counts: Counter[str] = Counter(empty_documents_dropped=0)
-    for document in documents:
-        refuse_lone_surrogate(document.text, document.name)
-        text, changes = clean_document(document.text, cleaning)
-        counts.update(changes)
-        if not text:
-            counts["empty_documents_dropped"] += 1
-            continue
-        divided[document.split or split_by_hash(text, fractions)].append(text)
-    _refuse_empty_split(divided, documents, fractions)
-    return divided, dict(counts)
-
-
-def _refuse_empty_split(
-    divided: dict[str, list[str]], documents: Sequence[Document], fractions: Sequence[float]
-) -> None:
-    for index, split in enumerate(SPLITS):
-        if divided[split]:
-            continue
-        if any(document.split for document in documents):
-            raise DataError(f"the {split} split is empty: its source holds no text; give it at least one document")
-        total = sum(len(texts) for texts in divided.values())
-        raise DataError(
-            f"the {split} split is empty: none of the {total} documents fell into its {fractions[index]:.1%}; give "
-            "more documents (a `separator` cuts files into several), larger `fractions`, or one path each for "
-            "`train`, `val` and `test`"
-        )
 
 
 def write_splits(layout: Layout, corpus: str, divided: dict[str, list[str]], about: dict[str, Any]) -> dict[str, Any]:
@@ -140,6 +94,7 @@ def write_splits(layout: Layout, corpus: str, divided: dict[str, list[str]], abo
             "document_offsets_sha256": sha256_file(offsets_path),
         }
     entry = {**about, "splits": described}
+    entry["entry_sha256"] = _entry_sha256(entry)
     write_json(layout.corpus_manifest, {**read_manifests(layout), corpus: entry})
     return entry
 
@@ -180,6 +135,15 @@ def read_manifest(layout: Layout, corpus: str) -> dict[str, Any]:
         raise DataError(f"{layout.corpus_manifest} holds no corpus {corpus!r}; run `{MAKE}`")
     entry: dict[str, Any] = manifests[corpus]
     return entry
+
+
+def is_as_written(entry: dict[str, Any]) -> bool:
+    """Whether a corpus's entry of the manifest is what `write_splits` wrote, so that it can be read without checks."""
+    return entry.get("entry_sha256") == _entry_sha256(entry)
+
+
+def _entry_sha256(entry: dict[str, Any]) -> str:
+    return sha256_text(canonical_json({key: value for key, value in entry.items() if key != "entry_sha256"}))
 
 
 def outputs_match(layout: Layout, corpus: str, entry: dict[str, Any]) -> bool:

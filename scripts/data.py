@@ -1,13 +1,19 @@
-"""Fetch or build the corpus, clean it and cut it into splits."""
+"""Fetch or build the corpus, clean it and cut it into splits; print what the splits hold."""
 
 from compare.steps import Steps
+from data.splits import read_manifest
+from data.summary import describe_corpus
 from scripts import cli
 
 
 def main() -> None:
     """Verb `data`."""
-    arguments = cli.parser(__doc__).parse_args()
-    Steps(cli.experiment_of(arguments)).data()
+    experiment = cli.experiment_of(cli.parser(__doc__).parse_args())
+    steps = Steps(experiment)
+    steps.data()
+    if steps.num_done == 0:  # what was just written has been described
+        name = experiment.corpus.corpus_name
+        print(describe_corpus(name, read_manifest(experiment.layout, name)))
 
 
 if __name__ == "__main__":

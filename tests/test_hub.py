@@ -19,10 +19,12 @@ from data.hub_errors import hub_errors
 from local_hub import COMMIT, NOTHING_LISTENS, LocalHub, dataset_repository, run_python, serve
 
 ROWS = ["", " = One = \n", "", " Text of one @-@ two . \n", "", " = Two = \n", "", " Zoë 😀 \n"]
+VAL_ROWS = ["", " = Three = \n", "", " Text @,@ three . \n"]
+TEST_ROWS = ["", " = Four = \n", "", " Bob . \n"]
 WIKITEXT = {
     "Salesforce/wikitext": dataset_repository(
         {
-            "wikitext-2-raw-v1": {"train": ROWS, "validation": ROWS[:4], "test": ROWS[4:]},
+            "wikitext-2-raw-v1": {"train": ROWS, "validation": VAL_ROWS, "test": TEST_ROWS},
             "wikitext-2-v1": {"train": ["", " = T = \n"], "validation": ["", " = V = \n"], "test": ["", " = S = \n"]},
         }
     )

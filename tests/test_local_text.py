@@ -192,10 +192,10 @@ def test_reading_loses_nothing(tmp_path: Path, text: str) -> None:
         ("a\n\nb\n\nc", "\n\n", ["a", "b", "c"]),
         ("a\r\n\r\nb\r\rc\n\r\nd", "\n\n", ["a", "b", "c", "d"]),
         ("a\n\n\nb", "\n\n", ["a", "\nb"]),
-        ("a<|endoftext|>b<|endoftext|>", "<|endoftext|>", ["a", "b", ""]),
-        ("a.b*c", ".", ["a", "b*c"]),
+        ("a<|endoftext|>b<|endoftext|>", "<|endoftext|>", ["a<|endoftext|>", "b<|endoftext|>", ""]),
+        ("a.b*c", ".", ["a.", "b*c"]),
         ("abc", "x", ["abc"]),
-        ("a\n---\nb\r\n---\r\nc", "\n---\n", ["a", "b", "c"]),
+        ("a\n---\nb\r\n---\r\nc", "\n---\n", ["a\n---\n", "b\r\n---\r\n", "c"]),
         ("a\n\nb", None, ["a\n\nb"]),
     ],
 )
@@ -206,7 +206,7 @@ def test_cut(text: str, separator: str | None, wanted: list[str]) -> None:
 def test_each_file_is_a_document_or_cut_at_the_separator(folder: Path) -> None:
     (folder / "a.txt").write_bytes(b"one--two--")
     corpus = load_local_text({None: ["a.txt", "b.txt"]}, "--")
-    assert [document.text for document in corpus.documents] == ["one", "two", "", "text of b.txt\n"]
+    assert [document.text for document in corpus.documents] == ["one--", "two--", "", "text of b.txt\n"]
     assert [document.name for document in corpus.documents][1:] == [
         "a.txt (document 1)",
         "a.txt (document 2)",

@@ -74,6 +74,14 @@ def test_yaml_lists_become_tuples_and_numbers_numbers() -> None:
         ({"source": "text", "paths": ["a"], "dataset": "a/b"}, "`dataset` is an option of source hub, not of text"),
         ({"source": "wikitext2", "fractions": [0.8, 0.1, 0.1]}, "`fractions` is an option of source text and hub"),
         ({"source": "pydocs", "revision": "x"}, "`revision` is an option of source hub and wikitext2"),
+        (
+            {"source": "pydocs", "allow_repeated_documents": True},
+            "`allow_repeated_documents` is an option of source text",
+        ),
+        (
+            {"source": "text", "train": "a", "val": "b", "test": "c", "fractions": [0.5, 0.25, 0.25]},
+            "with `train`, `val`",
+        ),
         ({"source": "wikitext2", "max_characters": 5}, "`max_characters` is an option of source hub"),
         ({"source": "text"}, "source text wants `paths`, or all of `train`, `val` and `test`; found neither"),
         ({"source": "text", "train": "a", "test": "b"}, r"found \['train', 'test'\]"),
@@ -141,7 +149,11 @@ def test_manifest_says_what_and_how(folder: Path) -> None:
         "lone_cr_converted": 0,
         "final_newlines_added": 1,
         "empty_documents_dropped": 0,
+        "white_space_only_documents": 0,
     }
+    assert manifest["division"]["by"] == "hash" and manifest["division"]["documents"] == 40
+    assert [found["documents"] for found in manifest["splits"].values()] == [20, 10, 10]
+    assert not manifest["repeated_documents"]["allowed"]
     assert set(manifest["versions"]) == {"python", "numpy", "datasets"}
     assert len(manifest["identity"]["files"]) == 40
     assert json.loads(Layout(folder).corpus_manifest.read_text())["text"] == manifest
@@ -271,7 +283,7 @@ def test_vanished_source_is_refused(prepared: Layout) -> None:
 
 def test_single_file_without_a_separator_is_refused_with_the_way_on(folder: Path) -> None:
     config = CorpusConfig(source="text", paths=("train.txt",))
-    with pytest.raises(DataError, match=r"split is empty: none of the 1 documents .*`separator`"):
+    with pytest.raises(DataError, match=r"need a document each, and the corpus holds 1 document; .*`separator`"):
         prepare(config, Layout(folder))
     assert not Layout(folder).processed.exists()
 

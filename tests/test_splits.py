@@ -2,31 +2,27 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from data.divide import clean_and_divide
 from data.errors import DataError
 from data.files import sha256_text, write_json, write_text
 from data.layout import SPLITS, Layout
 from data.splits import (
     Document,
     Split,
-    clean_and_divide,
     load_split,
     load_splits,
     outputs_match,
     read_manifest,
     read_manifests,
-    split_by_hash,
     write_splits,
 )
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 FRACTIONS = (0.9, 0.05, 0.05)
 DIVIDED = {"train": ["one\n", "zwei\n", "\n"], "val": ["é 😀\n"], "test": ["one\n", "\u2028x y\x00\n"]}
 
@@ -38,74 +34,35 @@ def layout(tmp_path: Path) -> Layout:
     return layout
 
 
+def texts_of(divided: dict[str, list[Document]]) -> dict[str, list[str]]:
+    return {split: [document.text for document in documents] for split, documents in divided.items()}
+
+
 def given(**texts: list[str]) -> list[Document]:
     return [Document(f"{split}-{n}", text, split) for split, found in texts.items() for n, text in enumerate(found)]
 
 
-def test_split_by_hash_keeps_the_shares() -> None:
-    texts = [f"document {number}\n" for number in range(20_000)]
-    found = [split_by_hash(text, FRACTIONS) for text in texts]
-    for split, fraction in zip(SPLITS, FRACTIONS, strict=True):
-        assert abs(found.count(split) / len(texts) - fraction) < 0.006  # about four standard deviations
-
-
-def test_split_by_hash_golden() -> None:
-    """These must never change: every user's splits hang on them."""
-    texts = ["a\n", "b\n", "Zoë\n", "", "😀\n", "document 7\n"]
-    halves = (0.5, 0.25, 0.25)
-    assert [split_by_hash(text, halves) for text in texts] == ["val", "train", "val", "test", "test", "val"]
-
-
-def test_split_by_hash_depends_on_the_text_only() -> None:
-    code = (
-        "from data.splits import split_by_hash\nprint([split_by_hash(f'd{n}', (0.5, 0.25, 0.25)) for n in range(200)])"
-    )
-    outputs = set()
-    for seed in ("0", "1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        run = subprocess.run(
-            [sys.executable, "-c", code], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True
-        )
-        outputs.add(run.stdout)
-    assert len(outputs) == 1
-    assert outputs.pop().count("train") > 60
-
-
-def test_more_documents_move_none() -> None:
-    documents = [Document(str(n), f"text {n}") for n in range(300)]
-    fewer, _ = clean_and_divide(documents[:200], "minimal", FRACTIONS)
-    more, _ = clean_and_divide(documents, "minimal", FRACTIONS)
-    for split in SPLITS:
-        assert more[split][: len(fewer[split])] == fewer[split]
-
-
-def test_equal_documents_never_stand_on_both_sides() -> None:
-    documents = [Document(str(n), f"text {n % 100}" + ("\r\n" if n % 2 else "\n")) for n in range(400)]
-    divided, _ = clean_and_divide(documents, "minimal", (0.6, 0.2, 0.2))
-    sets = [set(divided[split]) for split in SPLITS]
-    assert sum(len(found) for found in sets) == 100 == len(set.union(*sets))
-
-
 def test_given_splits_and_order_are_kept() -> None:
     divided, counts = clean_and_divide(given(train=["b", "a\n"], val=["c"], test=["d", "d"]), "minimal", FRACTIONS)
-    assert divided == {"train": ["b\n", "a\n"], "val": ["c\n"], "test": ["d\n", "d\n"]}
+    assert texts_of(divided) == {"train": ["b\n", "a\n"], "val": ["c\n"], "test": ["d\n", "d\n"]}
     assert counts["final_newlines_added"] == 4
 
 
 def test_empty_documents_are_dropped_and_counted_but_not_white_space() -> None:
     documents = given(train=["", "a", "\ufeff", " \n", "\n"], val=["b"], test=["c", ""])
     divided, counts = clean_and_divide(documents, "minimal", FRACTIONS)
-    assert divided["train"] == ["a\n", " \n", "\n"]
+    assert texts_of(divided)["train"] == ["a\n", " \n", "\n"]
     assert counts["empty_documents_dropped"] == 3
+    assert counts["white_space_only_documents"] == 2
     assert counts["byte_order_marks_removed"] == 1
 
 
 def test_every_document_ends_with_a_newline_after_every_cleaning() -> None:
     for cleaning in ("minimal", "wikitext"):
         divided, _ = clean_and_divide(
-            given(train=["a ", "b\r", "c\u2028"], val=[" \n"], test=["d\r\n"]), cleaning, FRACTIONS
+            given(train=["a ", "b\r", "c\u2028"], val=[" e\n"], test=["d\r\n"]), cleaning, FRACTIONS
         )
-        assert all(text.endswith("\n") and "\r" not in text for texts in divided.values() for text in texts)
+        assert all(text.endswith("\n") and "\r" not in text for texts in texts_of(divided).values() for text in texts)
 
 
 def test_lone_surrogate_is_refused_with_document_and_offset() -> None:
@@ -121,14 +78,12 @@ def test_given_split_without_text_is_refused(empty: str) -> None:
         clean_and_divide(given(**texts), "minimal", FRACTIONS)
 
 
-def test_too_few_documents_for_a_split_is_refused_with_ways_on() -> None:
-    with pytest.raises(DataError, match=r"split is empty: none of the 1 documents .*`separator`.*`fractions`"):
-        clean_and_divide([Document("only.txt", "all there is")], "minimal", FRACTIONS)
-
-
-def test_no_document_at_all_is_refused() -> None:
-    with pytest.raises(DataError, match="the train split is empty: none of the 0 documents"):
-        clean_and_divide([], "minimal", FRACTIONS)
+@pytest.mark.parametrize("blank", SPLITS)
+def test_given_split_of_white_space_only_is_refused(blank: str) -> None:
+    texts: dict[str, list[str]] = {split: ["a"] for split in SPLITS}
+    texts[blank] = [" \n", "", "\t"]
+    with pytest.raises(DataError, match=rf"the {blank} split is empty: .* no text \(2 of white space only\); give it"):
+        clean_and_divide(given(**texts), "minimal", FRACTIONS)
 
 
 def test_files_are_the_text_and_its_offsets(layout: Layout) -> None:

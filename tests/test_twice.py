@@ -45,7 +45,7 @@ SENTENCES = [
 def steps(tmp_path_factory: pytest.TempPathFactory) -> Steps:
     """Four contestants trained for a moment on short documents with characters of one to four bytes."""
     folder = tmp_path_factory.mktemp("twice")
-    corpus = {"source": "text", "name": "short", "separator": "\n"}
+    corpus: dict[str, Any] = {"source": "text", "name": "short", "separator": "\n", "allow_repeated_documents": True}
     for split, repeats in (("train", 60), ("val", 2), ("test", 3)):
         path = folder / f"{split}.txt"
         path.write_text("\n".join(f"{line} {n % 3}" for n in range(repeats) for line in SENTENCES), encoding="utf-8")

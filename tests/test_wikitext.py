@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from data import wikitext
+from data.clean import minimal
 from data.errors import DataError
 from data.files import read_json, sha256_file, sha256_text, write_json
 from data.layout import SPLITS, Layout
@@ -146,17 +147,84 @@ def test_local_files_are_used_without_any_network(tmp_path: Path, no_hub: None) 
     assert corpus.identity == wikitext_identity("wikitext2", tmp_path, None)
 
 
-def test_raw_is_preferred_and_tokens_are_accepted(tmp_path: Path, no_hub: None) -> None:
+def test_each_source_reads_its_own_files(tmp_path: Path, no_hub: None) -> None:
     place(tmp_path, "tokens", {name: text.replace("Text", "<unk>") for name, text in TEXTS.items()})
-    for source in CONFIGS:
-        assert list(load_wikitext(source, tmp_path, None).identity["files"]) == [
-            f"wiki.{name}.tokens" for name in TEXTS
-        ]
     place(tmp_path, "raw")
     raw = load_wikitext("wikitext2", tmp_path, None)
     assert "Text" in raw.documents[0].text and "wiki.train.raw" in raw.identity["files"]
     tokens = load_wikitext("wikitext2-tokens", tmp_path, None)
     assert "<unk>" in tokens.documents[0].text and "wiki.train.tokens" in tokens.identity["files"]
+
+
+@pytest.mark.parametrize("folder", ["wikitext2", "mine"])
+def test_case_41_preprocessed_files_are_not_taken_for_raw(tmp_path: Path, no_hub: None, folder: str) -> None:
+    place(tmp_path / folder, "tokens", dict.fromkeys(TEXTS, " = A = \n \n <unk> \n"))  # 5 of 18 characters
+    for ask in (load_wikitext, wikitext_identity):
+        with pytest.raises(DataError) as caught:
+            ask("wikitext2", tmp_path / folder, None)
+        message = str(caught.value)
+        assert (
+            "holds wiki.train.tokens and wiki.valid.tokens and wiki.test.tokens, pre-processed text (27.8%" in message
+        )
+        assert "cannot be compared; set `source: wikitext2-tokens`" in message
+        place_of_tokens = {"wikitext2": "wikitext2-tokens", "mine": "mine"}[folder]
+        assert (
+            f"which reads wiki.train.tokens, wiki.valid.tokens, wiki.test.tokens in {tmp_path / place_of_tokens},"
+            in message
+        )
+
+
+def test_case_41_preprocessed_text_under_a_raw_name(tmp_path: Path, no_hub: None) -> None:
+    place(tmp_path, texts={**TEXTS, "valid": TEXTS["valid"].replace("Text of", "<unk> of")})
+    with pytest.raises(DataError, match=r"wiki\.valid\.raw is pre-processed text, not raw: \d+\.\d% of its characters"):
+        load_wikitext("wikitext2", tmp_path, None)
+    long = TEXTS["valid"] + " word" * 1000 + "\n"
+    place(tmp_path, texts={**TEXTS, "valid": long + "<unk>\n"})  # a text that mentions it once is no other text
+    corpus = load_wikitext("wikitext2", tmp_path, None)
+    assert corpus.provenance["unknown_word_share"]["wiki.valid.raw"] == pytest.approx(5 / (len(long) + 6))
+
+
+def test_case_41_published_pre_processed_file_under_a_raw_name(tmp_path: Path, no_hub: None) -> None:
+    place(tmp_path, texts={**TEXTS, "test": shared("wiki.test.tokens")})
+    with pytest.raises(DataError, match=r"wiki\.test\.raw is pre-processed text, not raw: 6\.1% of its characters"):
+        load_wikitext("wikitext2", tmp_path, None)
+
+
+def test_case_41_raw_text_in_the_place_of_the_pre_processed(
+    tmp_path: Path, no_hub: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PUBLISHED_SHA256, "wiki.test.raw", sha256_text(TEXTS["test"]))
+    with pytest.raises(DataError, match=r"wiki\.test\.tokens is the published wiki\.test\.raw, raw text"):
+        load_wikitext("wikitext2-tokens", place(tmp_path, "tokens"), None)
+    place(tmp_path / "raw")
+    with pytest.raises(DataError, match="raw text, and source wikitext2-tokens is pre-processed text; set"):
+        load_wikitext("wikitext2-tokens", tmp_path / "raw", None)
+
+
+def test_case_41_raw_and_pre_processed_files_mixed(tmp_path: Path, no_hub: None) -> None:
+    place(tmp_path)
+    (tmp_path / "wiki.test.raw").rename(tmp_path / "wiki.test.tokens")
+    with pytest.raises(DataError, match=r"lacks wiki\.test\.raw beside .*\(wiki\.test\.tokens is another text and no"):
+        load_wikitext("wikitext2", tmp_path, None)
+
+
+def test_unknown_published_hash_is_said_as_unknown(tmp_path: Path, no_hub: None) -> None:
+    corpus = load_wikitext("wikitext2-tokens", place(tmp_path, "tokens"), None)
+    assert corpus.provenance["published"] == {
+        "wiki.train.tokens": None,
+        "wiki.valid.tokens": False,
+        "wiki.test.tokens": False,
+    }
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_case_31_articles_are_the_same_whatever_the_line_ends(line_end: str, mark: str) -> None:
+    text = ARTICLE.format(title="One") + ARTICLE.format(title="Two") + ARTICLE.format(title="Three")
+    articles = split_articles(mark + text.replace("\n", line_end))
+    assert [minimal(article) for article in articles] == [
+        ARTICLE.format(title=name) for name in ("One", "Two", "Three")
+    ]
 
 
 def test_some_files_missing_is_an_error_not_a_download(tmp_path: Path, no_hub: None) -> None:
@@ -274,11 +342,12 @@ def test_chain_is_up_to_date_by_content(tmp_path: Path, hub: SimpleNamespace) ->
     assert manifest["revision"] == "commit-of-a-branch"
     assert manifest["identity"]["files"]["wiki.train.raw"] == sha256_file(layout.raw("wikitext2") / "wiki.train.raw")
     assert is_up_to_date(config, layout)
-    (layout.raw("wikitext2") / "wiki.test.raw").write_bytes(TEXTS["train"].encode())
+    other = TEXTS["train"].replace("Text of", "Other words on")
+    (layout.raw("wikitext2") / "wiki.test.raw").write_bytes(other.encode())
     assert not is_up_to_date(config, layout)
     prepare(config, layout)
     assert is_up_to_date(config, layout) and len(hub.calls) == 1
-    assert load_split(layout, "wikitext2", "test").text == TEXTS["train"]
+    assert load_split(layout, "wikitext2", "test").text == other
 
 
 def test_wikitext_cleaning_keeps_headings_as_lines(tmp_path: Path, no_hub: None) -> None:
