@@ -31,3 +31,7 @@ class CheckpointError(UserError):
 
 class ReportError(UserError):
     """Results that cannot be compared."""
+
+
+class InUseError(UserError):
+    """Something that another process is at work on."""

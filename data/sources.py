@@ -15,6 +15,7 @@ from data.config import require
 from data.hub import HubRequest, hub_identity, load_hub
 from data.layout import SPLITS, Layout
 from data.local_text import load_local_text, local_text_identity
+from data.lock import alone
 from data.pydocs import load_pydocs, pydocs_identity
 from data.splits import Corpus, clean_and_divide, outputs_match, read_manifests, write_splits
 from data.wikitext import load_wikitext, wikitext_identity
@@ -158,7 +159,8 @@ def prepare(config: CorpusConfig, layout: Layout) -> dict[str, Any]:
             **{package: importlib.metadata.version(package) for package in ("numpy", "datasets")},
         },
     }
-    return write_splits(layout, name, divided, about)
+    with alone(layout.processed):  # its manifest is read, and written with one entry more
+        return write_splits(layout, name, divided, about)
 
 
 def is_up_to_date(config: CorpusConfig, layout: Layout) -> bool:

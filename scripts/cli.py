@@ -1,9 +1,11 @@
 """What every verb shares: options, and how errors become exit codes.
 
-Exit codes: 0 done; 2 a mistake of the user's, one line on stderr; 130 interrupted, state saved; 1 a bug, traceback.
+Exit codes: 0 done; 2 a mistake of the user's, one line on stderr; 130 interrupted (Ctrl-C, or any signal that stopped
+a training, whose state is saved); 143 and 129 ended by SIGTERM and SIGHUP elsewhere; 1 a bug, traceback.
 """
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -12,6 +14,8 @@ from pathlib import Path
 from compare.experiment import Experiment, load_experiment
 from data.errors import ConfigError, UserError
 from model.distributed import SaidByProcessZero
+from model.interrupt import StoppedBySignal, ended_by_signals
+from model.progress import say
 from model.train import TrainingInterrupted
 
 CONFIGS = Path("configs")
@@ -53,14 +57,26 @@ def contestants_of(arguments: argparse.Namespace, experiment: Experiment) -> lis
 def run(main: Callable[[], None]) -> None:
     """Run a verb and turn its errors into exit codes."""
     try:
-        main()
+        with ended_by_signals():
+            main()
     except UserError as error:
         print(_for_the_user(str(error), sys.argv[1:]), file=sys.stderr)
         sys.exit(2)
     except SaidByProcessZero:
         sys.exit(2)
-    except (KeyboardInterrupt, TrainingInterrupted):
+    except TrainingInterrupted:
         sys.exit(130)
+    except StoppedBySignal as stop:
+        _say_stopped(str(stop))
+        sys.exit(128 + stop.number)
+    except KeyboardInterrupt:
+        _say_stopped("SIGINT")
+        sys.exit(130)
+
+
+def _say_stopped(signal_name: str) -> None:
+    if os.environ.get("RANK", "0") == "0":  # one of several processes speaks for all
+        say(f"{signal_name}: stopped; what was finished is kept, run the same command again to go on")
 
 
 def _for_the_user(message: str, arguments: list[str]) -> str:
