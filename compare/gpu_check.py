@@ -113,7 +113,7 @@ def _config_of(state: dict[str, Any]) -> Any:
 
 
 def resume_once(check: Check, *, device: str, steps: int) -> dict[str, Any]:
-    """Stop a run of `steps` steps by SIGINT half-way, resume it, and compare it with two that were not stopped.
+    """Stop a run of `steps` steps by SIGTERM half-way, resume it, and compare it with two that were not stopped.
 
     "repeat_difference" is between the weights of the two, "resume_difference" between one and the resumed run, both
     relative to the norm of all weights. Where equal runs are equal bit for bit, as on the CPU, so must the resumed
@@ -137,7 +137,7 @@ def resume_once(check: Check, *, device: str, steps: int) -> dict[str, Any]:
 
 
 def _train_and_stop(check: Check, budget: Budget, settings: dict[str, Any], *, after: int) -> int:
-    """Train the run "stopped" until SIGINT comes, once `after` steps were logged; the step it stopped at."""
+    """Train the run "stopped" until SIGTERM comes, once `after` steps were logged; the step it stopped at."""
     folder = check.folder / "stopped"
     is_over = threading.Event()
 
@@ -145,7 +145,7 @@ def _train_and_stop(check: Check, budget: Budget, settings: dict[str, Any], *, a
         metrics = folder / checkpoint.METRICS
         while not is_over.is_set():
             if metrics.exists() and metrics.read_bytes().count(b"\n") >= after:
-                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGTERM)  # SIGINT may be ignored, in the background
                 return
             time.sleep(0.001)
 

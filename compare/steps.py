@@ -15,6 +15,7 @@ from compare.runs import Entry, read_run
 from data import sources, splits
 from data.errors import TokenizerError
 from data.files import read_text
+from data.lock import alone
 from data.splits import Split
 from data.summary import describe_corpus
 from model.distributed import Processes
@@ -66,8 +67,11 @@ class Steps:
             if sources.is_up_to_date(corpus, self.layout):
                 self.echo(f"data: up to date ({manifest})")
             else:
-                entry = sources.prepare(corpus, self.layout)
-                self._did(f"data: wrote {manifest}\n{describe_corpus(corpus.corpus_name, entry)}")
+                with alone(self.layout.processed) as has_waited:
+                    if has_waited:
+                        return self.data()
+                    entry = sources.prepare(corpus, self.layout)
+                    self._did(f"data: wrote {manifest}\n{describe_corpus(corpus.corpus_name, entry)}")
             self._splits = splits.load_splits(self.layout, corpus.corpus_name)
         return self._splits
 
@@ -91,6 +95,7 @@ class Steps:
         configured = self.experiment.contestant(name).tokenizer
         existing = self._existing(path, is_asked_for=own_settings is not None)
         stored: Mapping[str, Any] = getattr(existing, "trained_on", None) or {}
+        asked_settings = own_settings
         if own_settings is None:
             own_settings = effective_settings(configured, stored)
             if own_settings:
@@ -99,9 +104,14 @@ class Steps:
             self.echo(f"tokenizer {name}: up to date ({path})")
             self._tokenizers[name] = existing
             return existing
-        tokenizer, training = train_tokenizer(configured, splits, own_settings=own_settings, engine_name=engine_name)
-        tokenizer.save(path)
-        self._did(describe(name, tokenizer, training, splits))
+        with alone(path) as has_waited:
+            if has_waited:
+                return self.tokenizer(name, own_settings=asked_settings, engine_name=engine_name)
+            tokenizer, training = train_tokenizer(
+                configured, splits, own_settings=own_settings, engine_name=engine_name
+            )
+            tokenizer.save(path)
+            self._did(describe(name, tokenizer, training, splits))
         self._tokenizers[name] = tokenizer
         return tokenizer
 
@@ -126,8 +136,11 @@ class Steps:
             if encode_splits.is_up_to_date(folder, splits, tokenizer.fingerprint()):
                 self.echo(f"encode {name}: up to date ({folder})")
             else:
-                manifest = encode_splits.write_encoded(folder, splits, tokenizer)
-                self._did(f"encode {name}: wrote {folder}\n{encode_splits.summarize(manifest)}")
+                with alone(folder) as has_waited:
+                    if has_waited:
+                        return self.encode(name)
+                    manifest = encode_splits.write_encoded(folder, splits, tokenizer)
+                    self._did(f"encode {name}: wrote {folder}\n{encode_splits.summarize(manifest)}")
             self._encoded[name] = encode_splits.load_encoded(
                 folder, tokenizer, tokenizer_path=self.layout.tokenizer(name), make="make encode"
             )
@@ -167,16 +180,20 @@ class Steps:
             if result.num_steps_now == 0 and report_is_up_to_date(folder, encoded, contestant.evaluate):
                 self.echo(f"train {label}: up to date ({report})")
                 return
-            evaluate_contestant(
-                folder=folder,
-                tokenizer=tokenizer,
-                tokenizer_path=self.layout.tokenizer(name),
-                splits=encoded,
-                num_words={split: len(text.text.split()) for split, text in self.data().items()},
-                config=contestant.evaluate,
-                device=train_config.device,
-            )
-            self._did(f"train {label}: wrote {report}")
+            with alone(folder) as has_waited:
+                if has_waited and report_is_up_to_date(folder, encoded, contestant.evaluate):
+                    self.echo(f"train {label}: up to date ({report})")
+                    return
+                evaluate_contestant(
+                    folder=folder,
+                    tokenizer=tokenizer,
+                    tokenizer_path=self.layout.tokenizer(name),
+                    splits=encoded,
+                    num_words={split: len(text.text.split()) for split, text in self.data().items()},
+                    config=contestant.evaluate,
+                    device=train_config.device,
+                )
+                self._did(f"train {label}: wrote {report}")
 
         with explain_out_of_memory(name, model_config, train_config):
             self.processes.only_main(score)
@@ -208,6 +225,9 @@ class Steps:
                 tokenizer_paths={name: self.layout.tokenizer(name) for name in names},
                 test={name: self.encode(name)["test"] for name in names},
             )
-            write_comparison(reports, self.experiment, entries, materials, echo=self.echo)
-            self._did(f"compare: wrote {reports / HTML}")
+            with alone(reports) as has_waited:
+                if has_waited:
+                    return self.compare()
+                write_comparison(reports, self.experiment, entries, materials, echo=self.echo)
+                self._did(f"compare: wrote {reports / HTML}")
         return read_text(reports / "comparison.txt")

@@ -36,6 +36,10 @@ class ReportError(UserError):
     """Results that cannot be compared."""
 
 
+class InUseError(UserError):
+    """Something that another process is at work on."""
+
+
 _RIGHTS = "you lack the rights; change them, or choose another place"
 _HOW_TO_GO_ON = {
     "EACCES": _RIGHTS,

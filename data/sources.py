@@ -16,6 +16,7 @@ from data.divide import clean_and_divide, describe_division
 from data.hub import HubRequest, hub_identity, load_hub
 from data.layout import SPLITS, Layout
 from data.local_text import load_local_text, local_text_identity
+from data.lock import alone
 from data.pydocs import load_pydocs, pydocs_identity
 from data.repeats import find_repeats, refuse_repeats
 from data.splits import Corpus, is_as_written, outputs_match, read_manifests, write_splits
@@ -189,7 +190,8 @@ def prepare(config: CorpusConfig, layout: Layout) -> dict[str, Any]:
         },
     }
     texts = {split: [document.text for document in documents] for split, documents in divided.items()}
-    return write_splits(layout, name, texts, about)
+    with alone(layout.processed):  # its manifest is read, and written with one entry more
+        return write_splits(layout, name, texts, about)
 
 
 def is_up_to_date(config: CorpusConfig, layout: Layout) -> bool:

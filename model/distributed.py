@@ -19,11 +19,11 @@ import torch.distributed as dist
 
 from data.config import require
 from data.errors import UserError
+from model.interrupt import NAMES
 
 STEP_SECONDS = 300
 """How long a process waits for the others' share of a step; one that ended is noticed at once."""
 _PATIENCE = timedelta(days=2)  # while process 0 prepares data or evaluates
-_SIGNALS = ("SIGINT", "SIGTERM")
 T = TypeVar("T")
 
 
@@ -85,11 +85,11 @@ class Processes:
         """Process 0's `seconds`, and a signal that any process has got, or None."""
         if self.count == 1:
             return seconds, wish
-        sent = [seconds if self.is_main else 0.0, *(float(wish == name) for name in _SIGNALS)]
+        sent = [seconds if self.is_main else 0.0, *(float(wish == name) for name in NAMES)]
         message = torch.tensor(sent, dtype=torch.float64)
         with self._reaching():
             dist.all_reduce(message)
-        wishes = [name for name, times in zip(_SIGNALS, message[1:].tolist(), strict=True) if times > 0.0]
+        wishes = [name for name, times in zip(NAMES, message[1:].tolist(), strict=True) if times > 0.0]
         return message[0].item(), wishes[0] if wishes else None
 
     def from_main(self, compute: Callable[[], float]) -> float:

@@ -8,7 +8,6 @@ together; what is written, printed and evaluated is the work of process 0.
 
 import dataclasses
 import math
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any, NoReturn
 
 import torch
 from torch import nn
-from tqdm import tqdm
 
 from data.errors import DivergedError
 from data.files import atomic_write, write_json
@@ -29,6 +27,7 @@ from model.interrupt import stop_on_signals
 from model.metrics import MetricsLog
 from model.optimizer import Optimizers
 from model.parallel import ParallelGradient
+from model.progress import ProgressBar, say
 from model.schedule import (
     Spent,
     TrainConfig,
@@ -58,8 +57,12 @@ class TrainResult:
     """Steps taken by this call; 0 when the run was finished already."""
 
 
+FIRST_SAVE_SECONDS = 10.0
+"""A run that has begun is saved for the first time after so long, if not sooner: the first minute counts as well."""
+
+
 class TrainingInterrupted(Exception):  # noqa: N818 - an event that the user caused, not an error
-    """Ctrl-C or SIGTERM came; the step was finished and last.pt saved. Ends the program with exit code 130."""
+    """Ctrl-C, SIGTERM or SIGHUP came; the step was finished and last.pt saved. Ends the program with exit code 130."""
 
 
 class Run:
@@ -123,8 +126,10 @@ class Run:
         self.best = state["best"]
         self.num_lines = state["metrics_lines"]
         before, now = state["environment"].get("num_processes", 1), self.processes.count
-        if before != now and self.processes.is_main:
-            print(f"the run had {before} process(es) until its last save and goes on with {now}", file=sys.stderr)
+        if self.processes.is_main:
+            say(f"{self.identity['contestant']}: going on {self._where()}, from {self.folder / checkpoint.LAST}")
+            if before != now:
+                say(f"the run had {before} process(es) until its last save and goes on with {now}")
         torch.set_rng_state(state["rng_cpu"])
         if self.device.type == "cuda" and state["rng_cuda"] is not None:
             torch.cuda.set_rng_state(state["rng_cuda"])
@@ -136,15 +141,11 @@ class Run:
         processes.require_same(first_step, "the step they go on from")
         if processes.is_main:
             self.metrics = MetricsLog(self.folder / checkpoint.METRICS, self.num_lines)
-        bar = tqdm(
-            total=budget.amount,
-            initial=round(self.spent.amount(budget.unit)),
-            desc=f"{self.identity['contestant']}, seed {self.config.seed}",
-            unit=f" {budget.unit}",
-            unit_scale=True,
-            disable=not progress,
-        )
-        saved_at = time.perf_counter()
+        if progress:
+            say(f"{self.identity['contestant']}: {self._how()}")
+        label = f"{self.identity['contestant']}, seed {self.config.seed}"
+        bar = ProgressBar(label, budget, self.spent, is_shown=progress)
+        save_at = time.monotonic() + min(FIRST_SAVE_SECONDS, self.config.checkpoint_every_seconds)
         self.shares = ParallelGradient(
             self.model,
             num_threads=torch.get_num_threads(),
@@ -152,8 +153,6 @@ class Run:
             is_compiled=self.is_compiled,
             processes=processes,
         )
-        if progress:
-            bar.write(f"{self.identity['contestant']}: {self._how()}", file=sys.stderr)
         with bar, self.shares, stop_on_signals(is_repeatable=processes.count > 1) as wish:
             while (before := self.spent.progress(budget)) < 1.0:
                 loss = self._step(before)
@@ -161,17 +160,17 @@ class Run:
                 self.spent = dataclasses.replace(self.spent, seconds=seconds)
                 after = self.spent.progress(budget)
                 improved = self._log(loss, before, is_evaluation_due(before, after, self.config.val_every_fraction))
-                bar.set_postfix_str(self._postfix(loss), refresh=False)
-                bar.update(min(round(self.spent.amount(budget.unit)), budget.amount) - bar.n)
-                is_save_due = time.perf_counter() - saved_at >= self.config.checkpoint_every_seconds
                 if processes.count == 1:
                     asked = wish.signal_name  # it may have come since
-                if improved or after >= 1.0 or is_save_due or asked:
+                if improved or after >= 1.0 or asked or time.monotonic() >= save_at:
                     self._save()
-                    saved_at = time.perf_counter()
+                    save_at = time.monotonic() + self.config.checkpoint_every_seconds
+                bar.show(self.spent, loss, self.val_bits_per_char)
                 if asked:
-                    bar.close()
-                    self._stop(asked)
+                    break
+            _, asked = processes.agree(self.spent.seconds, wish.signal_name)  # also one that came during the last save
+        if asked:
+            self._stop(asked)
         return self._result(first_step)
 
     def _step(self, progress: float) -> float:
@@ -270,6 +269,14 @@ class Run:
         """The weights that val figures and best.pt are of."""
         return self.average if self.config.ema_decay > 0.0 else self.model.state_dict()
 
+    def _where(self) -> str:
+        """How far the run has come, in words."""
+        budget, step = self.config.budget, self.spent.steps
+        if budget.unit == "steps":
+            return f"at step {step:,} of {budget.amount:,}"
+        spent = round(self.spent.amount(budget.unit))
+        return f"at step {step:,}, after {spent:,} of {budget.amount:,} {budget.unit}"
+
     def _how(self) -> str:
         """How the steps are computed, in words."""
         dtype = str(self.dtype).removeprefix("torch.")
@@ -315,13 +322,8 @@ class Run:
             f"{signal_name}: stopped after step {self.spent.steps}, saved {self.folder / checkpoint.LAST}; {way_on}"
         )
         if self.processes.is_main:
-            print(message, file=sys.stderr)
+            say(message)
         raise TrainingInterrupted(message)
-
-    def _postfix(self, loss_nats: float) -> str:
-        val = "" if math.isnan(self.val_bits_per_char) else f", val {self.val_bits_per_char:.3f} bits/char"
-        rate = self.spent.tokens / self.spent.seconds
-        return f"loss {loss_nats:.3f} nats/token{val}, {rate:,.0f} tokens/s"
 
     def _result(self, first_step: int) -> TrainResult:
         if self.best is None:

@@ -1,11 +1,14 @@
 """Training one contestant under one budget: the door that the scripts use. The loop itself is model/run.py."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from data.errors import ConfigError
+from data.lock import alone
 from model import checkpoint
 from model.distributed import Processes
 from model.gpt import MiniGPTConfig
@@ -34,8 +37,9 @@ def train(
 
     `restart` begins anew. A finished run returns at once. Raises CheckpointError when last.pt is damaged or belongs
     to another tokenizer, text or configuration; DataError when train has no whole window or val is empty;
-    DivergedError when the loss stops being finite; TrainingInterrupted after Ctrl-C or SIGTERM. All `processes` of a
-    run call it alike; it then raises ProcessLostError when one of them ends.
+    DivergedError when the loss stops being finite; InUseError while another process is at work in `folder`, also with
+    `restart`; TrainingInterrupted after Ctrl-C, SIGTERM or SIGHUP. All `processes` of a run call it alike; it then
+    raises ProcessLostError when one of them ends.
     """
     if model_config.vocab_size != tokenizer.vocab_size:
         raise ConfigError(
@@ -62,12 +66,13 @@ def train(
         return state
 
     state = processes.main_first(saved)
-    if state is not None and state["finished"]:  # said before a model and an optimizer are built, which takes seconds
-        return result_of(folder, Spent(**state["spent"]), state["best"], num_steps_now=0)
-    threads_before = torch.get_num_threads()
-    if train_config.num_threads is not None:
-        torch.set_num_threads(train_config.num_threads)
-    try:
+    if state is not None and state["finished"]:  # before a model and an optimizer are built, which takes seconds
+        return _finished(folder, state)
+    with contextlib.ExitStack() as turn, _threads(train_config.num_threads):
+        processes.only_main(lambda: turn.enter_context(alone(folder, patience_seconds=0.0)))
+        state = processes.main_first(saved)  # once more: before the lock another process may have trained
+        if state is not None and state["finished"]:
+            return _finished(folder, state)
         run = processes.together(
             lambda: Run(tokenizer, splits, model_config, train_config, folder, identity, processes)
         )
@@ -76,5 +81,19 @@ def train(
         else:
             run.resume(state)
         return run.until_spent(progress)
+
+
+def _finished(folder: Path, state: dict[str, Any]) -> TrainResult:
+    return result_of(folder, Spent(**state["spent"]), state["best"], num_steps_now=0)
+
+
+@contextlib.contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    """Let torch have `number` threads, or leave it its own choice."""
+    before = torch.get_num_threads()
+    if number is not None:
+        torch.set_num_threads(number)
+    try:
+        yield
     finally:
-        torch.set_num_threads(threads_before)
+        torch.set_num_threads(before)

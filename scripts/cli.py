@@ -1,7 +1,8 @@
 """What every verb shares: options, and how errors and circumstances become exit codes.
 
 Exit codes: 0 done; 2 a mistake of the user's or a circumstance, such as a full disk: one line on stderr; 130
-interrupted, state saved; 141 the reader of the output has gone, as in `… | head -1`; 1 a bug, traceback.
+interrupted (Ctrl-C, or any signal that stopped a training, whose state is saved); 143 and 129 ended by SIGTERM and
+SIGHUP elsewhere; 141 the reader of the output has gone, as in `… | head -1`; 1 a bug, traceback.
 """
 
 import argparse
@@ -19,7 +20,9 @@ from typing import Any, TextIO
 from compare.experiment import Experiment, load_experiment
 from data.errors import ConfigError, UserError, cause_of, explained, is_circumstance
 from model.distributed import SaidByProcessZero
+from model.interrupt import StoppedBySignal, ended_by_signals
 from model.memory import is_out_of_memory
+from model.progress import say
 from model.train import TrainingInterrupted
 
 CONFIGS = Path("configs")
@@ -70,7 +73,13 @@ def run(main: Callable[[], None]) -> None:
         code = _refuse(_for_the_user(str(error), sys.argv[1:]))
     except SaidByProcessZero:
         code = _MISTAKE
-    except (KeyboardInterrupt, TrainingInterrupted):
+    except TrainingInterrupted:
+        code = _INTERRUPTED
+    except StoppedBySignal as stop:
+        _say_stopped(str(stop))
+        code = 128 + stop.number
+    except KeyboardInterrupt:
+        _say_stopped("SIGINT")
         code = _INTERRUPTED
     except OutputError as error:
         code = _after_failed_output(error)
@@ -94,7 +103,8 @@ def run(main: Callable[[], None]) -> None:
 
 def _exit_code(main: Callable[[], None]) -> int:
     try:
-        main()
+        with ended_by_signals():
+            main()
     except SystemExit as ended:  # argparse, after --help or a wrong option
         return ended.code if isinstance(ended.code, int) else 0
     return 0
@@ -229,6 +239,11 @@ def _one_line(message: str) -> str:
         else character
         for character in message
     )
+
+
+def _say_stopped(signal_name: str) -> None:
+    if os.environ.get("RANK", "0") == "0":  # one of several processes speaks for all
+        say(f"{signal_name}: stopped; what was finished is kept, run the same command again to go on")
 
 
 def _for_the_user(message: str, arguments: list[str]) -> str:

@@ -8,6 +8,7 @@ from compare.marginal import JSON, as_text, marginal_gap
 from compare.passages import choose_passages
 from compare.steps import Steps
 from data.files import read_json, sha256_file, write_json
+from data.lock import alone
 from model import checkpoint
 from scripts import cli
 
@@ -46,7 +47,8 @@ def main() -> None:
         "checkpoint_sha256": sha256_file(folder / checkpoint.BEST),
     }
     path = steps.layout.reports / JSON
-    write_json(path, {**_others(path, test.sha256), name: {**provenance, **result}})
+    with alone(path):  # others of another process, which may end at the same time, must not be lost
+        write_json(path, {**_others(path, test.sha256), name: {**provenance, **result}})
     print(as_text(name, result))
     steps.echo(f"marginal: wrote {path}")
 

@@ -8,6 +8,7 @@ from compare.steps import Steps
 from compare.study_plot import draw_study, study_plot_paths
 from data.errors import ConfigError, DataError
 from data.files import read_json, write_json
+from data.lock import alone
 from scripts import cli
 from tokenizer.bpe import BPETokenizer
 from tokenizer.interop import find_gpt2_files, load_gpt2
@@ -42,8 +43,9 @@ def main() -> None:
         print(f"study: up to date ({path})")
     else:
         study = run_study(config, splits, contestants, gpt2=gpt2)
-        draw_study(reports, study)
-        write_json(path, study)  # last: it is what says that the pictures are its own
+        with alone(path):
+            draw_study(reports, study)
+            write_json(path, study)  # last: it is what says that the pictures are its own
         print("study: wrote " + ", ".join(map(str, written)))
     print(f"\n{as_text(study)}")
     if gpt2 is None:

@@ -2,6 +2,7 @@
 
 from compare.steps import Steps
 from compare.sweep import JSON, check_is_sweep, sweep_as_text, sweep_is_up_to_date, sweep_of, sweep_paths, write_sweep
+from data.lock import alone
 from scripts import cli
 
 
@@ -15,7 +16,8 @@ def main() -> None:
     if sweep_is_up_to_date(reports, sweep):
         print(f"sweep: up to date ({reports / JSON})")
     else:
-        write_sweep(reports, sweep)
+        with alone(reports):
+            write_sweep(reports, sweep)
         print("sweep: wrote " + ", ".join(map(str, sweep_paths(reports))))
     print(f"\n{sweep_as_text(sweep)}", end="")
 

@@ -7,6 +7,7 @@ from compare.tune_runs import run_grid
 from compare.tune_write import write_rates
 from data.config import require
 from data.files import write_json
+from data.lock import alone
 from scripts import cli
 
 
@@ -38,7 +39,8 @@ def main() -> None:
 
 def _write(experiment: Experiment, best: dict[str, float]) -> None:
     """Put the best rates into the experiment file, and say what that means for runs that are there."""
-    changed = write_rates(experiment.path, best)
+    with alone(experiment.path):
+        changed = write_rates(experiment.path, best)
     if not changed:
         print(f"\n{experiment.path}: these rates are in it already.")
         return

@@ -124,7 +124,7 @@ def train_tiny(
 def _happens(run: Run, action: str) -> None:
     if action == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
-    elif action in ("SIGTERM", "SIGINT"):
+    elif action in ("SIGTERM", "SIGINT", "SIGHUP"):
         signal.raise_signal(signal.Signals[action])
         signal.raise_signal(signal.Signals[action])  # the launcher hands on what the terminal has sent already
     elif action == "nan":

@@ -1,6 +1,7 @@
 """Small stand-ins for the model tests: two tokenizers, splits from strings, encoded splits on disk."""
 
 import json
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from tokenizer.encode_splits import EncodedSplit, load_encoded, write_encoded
 
 # Tiny models gain nothing from threads, and lose much where the cores are shared.
 torch.set_num_threads(1)
+# A shell starts background jobs with SIGINT ignored, and then a run ignores it as well; the tests mean the foreground.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class _Table:

@@ -12,7 +12,6 @@ import torch
 from data.config import build
 from data.errors import CheckpointError, ConfigError, DataError
 from model import checkpoint
-from model.interrupt import stop_on_signals
 from model.metrics import MetricsLog, read_metrics
 from model.run import Run
 from model.schedule import choose_compile, choose_dtype, is_evaluation_due, learning_rate_factor
@@ -92,7 +91,7 @@ def uninterrupted(house, tmp_path_factory):
 
 # 3, 6, 9 are steps with a val figure, 12 is the last.
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 6, 7, 11, 12])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_resumed_run_equals_an_uninterrupted_one(house, uninterrupted, tmp_path, monkeypatch, capsys, step, number):
     before = signal.getsignal(number)
     with monkeypatch.context() as patch:
@@ -172,7 +171,7 @@ def test_best_holds_the_average_of_the_weights_by_its_formula(house, tmp_path, m
 
 
 def test_how_a_run_is_computed_is_printed_and_recorded(house, tmp_path, capsys):
-    run(house, tmp_path, tiny_train(1), progress=True)
+    run(house, tmp_path, tiny_train(1, dtype="float32"), progress=True)
     assert "bpe: cpu, 1 threads, float32 products, without torch.compile" in capsys.readouterr().err
     environment = checkpoint.load(tmp_path / "last.pt")["environment"]
     assert (environment["dtype"], environment["compile"], environment["num_threads"]) == ("float32", False, 1)
@@ -480,19 +479,6 @@ def test_a_progress_bar_shows_loss_and_bits(house, tmp_path, capsys):
 
 
 # The pieces
-
-
-def test_a_second_signal_acts_as_before():
-    # A shell starts background jobs with SIGINT ignored; here it means what it does in the foreground.
-    former = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt), stop_on_signals() as wish:
-            signal.raise_signal(signal.SIGINT)
-            assert wish.signal_name == "SIGINT"
-            signal.raise_signal(signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, former)
 
 
 def test_the_learning_rate_rises_then_falls_as_a_function_of_progress():
