@@ -13,10 +13,11 @@ from typing import Any, Literal
 from data.clean import find_lone_surrogate
 from data.config import require
 from data.hub import HubRequest, hub_identity, load_hub
+from data.inputs import is_sealed
 from data.layout import SPLITS, Layout
 from data.local_text import load_local_text, local_text_identity
 from data.pydocs import load_pydocs, pydocs_identity
-from data.splits import Corpus, clean_and_divide, outputs_match, read_manifests, write_splits
+from data.splits import Corpus, clean_and_divide, kept_manifests, outputs_match, read_manifests, write_splits
 from data.wikitext import load_wikitext, wikitext_identity
 
 logger = logging.getLogger(__name__)
@@ -164,12 +165,13 @@ def prepare(config: CorpusConfig, layout: Layout) -> dict[str, Any]:
 def is_up_to_date(config: CorpusConfig, layout: Layout) -> bool:
     """Whether the cleaned splits are those of this config and of the source as it is now, judged by content.
 
-    Raises DataError if the source's own files are incomplete or the manifest is damaged.
+    Those of a damaged or edited manifest are not. Raises DataError if the source's own files are incomplete.
     """
     name = config.corpus_name
-    entry = read_manifests(layout).get(name)
+    entry = kept_manifests(layout).get(name)
     return (
         entry is not None
+        and is_sealed(entry)
         and entry.get("format") == MANIFEST_FORMAT
         and entry.get("config") == _plain(config)
         and entry.get("identity") == _identity(config, layout)

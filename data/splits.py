@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from data.clean import clean_document, refuse_lone_surrogate
 from data.errors import DataError
-from data.files import atomic_write, read_json, read_text, sha256_file, sha256_text, write_json, write_text
+from data.files import atomic_write, read_text, sha256_file, sha256_text, write_json, write_text
+from data.inputs import seal
 from data.layout import SPLITS, Layout
+from data.shapes import check_object, read_object
 
 MAKE = "make data"
 _HASH_BITS = 64
@@ -139,8 +141,8 @@ def write_splits(layout: Layout, corpus: str, divided: dict[str, list[str]], abo
             "document_offsets": offsets_path.name,
             "document_offsets_sha256": sha256_file(offsets_path),
         }
-    entry = {**about, "splits": described}
-    write_json(layout.corpus_manifest, {**read_manifests(layout), corpus: entry})
+    entry = seal({**about, "splits": described})
+    write_json(layout.corpus_manifest, {**kept_manifests(layout), corpus: entry})
     return entry
 
 
@@ -167,10 +169,19 @@ def read_manifests(layout: Layout) -> dict[str, Any]:
     path = layout.corpus_manifest
     if not path.exists():
         return {}
-    manifests = read_json(path)
-    if not (isinstance(manifests, dict) and all(isinstance(entry, dict) for entry in manifests.values())):
-        raise DataError(f"{path} is not a manifest of corpora; delete it and run `{MAKE}`")
+    manifests = read_object(path, {}, mend=MAKE)
+    for name, entry in manifests.items():
+        check_object(entry, {}, where=f"{path}: {name}", mend=MAKE)
     return manifests
+
+
+def kept_manifests(layout: Layout) -> dict[str, Any]:
+    """The same for those who write it: of a damaged file nothing is kept, its corpora are made again when asked for."""
+    try:
+        return read_manifests(layout)
+    except DataError:
+        sha256_file(layout.corpus_manifest)  # raises if it cannot be read at all: then nobody knows what it holds
+        return {}
 
 
 def read_manifest(layout: Layout, corpus: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Exit codes: 0 done; 2 a mistake of the user's, one line on stderr; 130 interrupt
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -64,13 +65,16 @@ def run(main: Callable[[], None]) -> None:
 
 
 def _for_the_user(message: str, arguments: list[str]) -> str:
-    """The message on one line, with the experiment in the commands it names, so that they can be pasted.
+    """The message on one line, with the experiment and its settings in the commands it names, ready to be pasted.
 
     >>> _for_the_user("too old; run `make data`", ["--config", "demo"])
     'too old; run `make data EXPERIMENT=demo`'
+    >>> _for_the_user("run `make train-char FORCE=1`", ["--set", "train.seed=2", "--set", "train.batch_size=8"])
+    "run `make train-char FORCE=1 SET='train.seed=2 train.batch_size=8'`"
     """
     message = " ".join(message.split())
-    config = parser(None).parse_known_args(arguments)[0].config
-    if config == DEFAULT_EXPERIMENT:
-        return message
-    return re.sub(r"`make (?!demo|setup)([a-zA-Z0-9_ =-]+)`", rf"`make \1 EXPERIMENT={config}`", message)
+    given = parser(None).parse_known_args(arguments)[0]
+    options = f" EXPERIMENT={shlex.quote(given.config)}" if given.config != DEFAULT_EXPERIMENT else ""
+    if given.set:
+        options += f" SET={shlex.quote(' '.join(given.set))}"
+    return re.sub(r"`make (?!demo|setup)([a-zA-Z0-9_ =-]+)`", lambda found: f"`make {found[1]}{options}`", message)
