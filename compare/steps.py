@@ -114,7 +114,8 @@ class Steps:
             return load_tokenizer(path)
         except TokenizerError as error:
             if not is_asked_for:
-                raise
+                way_on = "" if "`make tokenizer`" in str(error) else "; run `make tokenizer` to make it again"
+                raise TokenizerError(f"{error}{way_on}") from error
             self.echo(f"  {error}: training anew")
             return None
 
