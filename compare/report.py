@@ -11,16 +11,13 @@ from compare.baselines import BASELINES, baselines_of
 from compare.bits_by import where_bits_go
 from compare.experiment import Experiment
 from compare.intrinsic import intrinsic_of
-from compare.marginal import JSON as MARGINAL
-from compare.marginal import VERSION as MARGINAL_VERSION
+from compare.neighbours import marginal_of_these_runs, sweep_of_this_text
 from compare.page import HTML, write_page
 from compare.page_data import page_data
 from compare.plots import curve_paths, draw_curves
 from compare.runs import Entry, all_runs, check_comparable
 from compare.samples import prompts_of, samples_of
 from compare.statistics import ranked_names, summarize, verdict_sentence
-from compare.sweep import JSON as SWEEP
-from compare.sweep import VERSION as SWEEP_VERSION
 from compare.table import (
     TERMINAL_COLUMNS,
     as_markdown,
@@ -31,13 +28,11 @@ from compare.table import (
     table_cells,
 )
 from compare.tune import rate_sentence
-from data.errors import DataError, ReportError
+from data.errors import DataError
 from data.files import read_json, sha256_file, write_json, write_text
-from data.inputs import SEAL, inputs_of, is_sealed, output_hashes, seal, text_input
-from data.layout import Layout
-from data.shapes import read_object
+from data.inputs import inputs_of, is_sealed, output_hashes, seal, text_input
 from data.splits import Split
-from model.report import REPORT, SCORED, SCORER_VERSION
+from model.report import SCORED, SCORER_VERSION
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
@@ -96,8 +91,8 @@ def comparison_inputs(
         "scorer_version": SCORER_VERSION,
         # What other verbs found; `folder` is where they leave it.
         "not_held_equal": _not_held_equal(folder, experiment, entries),
-        "sweep": _sweep_of_this_text(folder, entries, experiment.layout),
-        "marginal": _marginal_of_these_runs(folder, entries),
+        "sweep": sweep_of_this_text(folder, entries, experiment.layout),
+        "marginal": marginal_of_these_runs(folder, entries),
     }
     return inputs_of(
         VERSION,
@@ -125,71 +120,6 @@ def _not_held_equal(folder: Path, experiment: Experiment, entries: Sequence[Entr
 
 def _hashes(entries: Sequence[Entry]) -> dict[str, list[str]]:
     return {entry.name: [run.report_sha256 for run in entry.runs] for entry in entries}
-
-
-def _read_beside(path: Path, make: str) -> dict[str, Any]:
-    """Another verb's result that lies beside the comparison; raises ReportError if it is damaged."""
-    try:
-        return read_object(path, {}, mend=make)
-    except DataError as error:
-        raise ReportError(f"{error} to make it again, or remove the file") from error
-
-
-def _require_unedited(value: Any, where: str, make: str) -> None:
-    if not is_sealed(value):
-        raise ReportError(f"{where} is not as it was written; run `{make}` to make it again, or remove the file")
-
-
-def _sweep_of_this_text(folder: Path, entries: Sequence[Entry], layout: Layout) -> dict[str, Any] | None:
-    """The vocabulary sweep that lies beside the comparison, if it is of the same test text and documents.
-
-    It may be of another experiment under the same root; its runs must still be there as it found them.
-    """
-    path = folder / SWEEP
-    if not path.exists():
-        return None
-    sweep = _read_beside(path, "make sweep")
-    if sweep.get("version") != SWEEP_VERSION:
-        return None  # it does not say which documents it was scored on
-    _require_unedited(sweep, str(path), "make sweep")
-    first = entries[0].runs[0]
-    is_same = (sweep["test_text_sha256"], sweep["test_borders_sha256"]) == (
-        first.test["text_sha256"],
-        first.test_borders_sha256,
-    )
-    if not is_same or not _are_there(sweep["reports"], layout):
-        return None
-    return {key: value for key, value in sweep.items() if key not in ("outputs", SEAL)}
-
-
-def _are_there(reports: Mapping[str, Sequence[str]], layout: Layout) -> bool:
-    """Whether runs with these hashes of their reports, by contestant, lie under the root."""
-    for name, hashes in reports.items():
-        folder = layout.checkpoints(name)
-        found = {sha256_file(path) for path in (folder / REPORT, *folder.glob(f"seed_*/{REPORT}")) if path.exists()}
-        if not found.issuperset(hashes):
-            return False
-    return True
-
-
-def _marginal_of_these_runs(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
-    """What `make marginal` found about checkpoints of this comparison, by contestant; passages left out."""
-    path = folder / MARGINAL
-    if not path.exists():
-        return {}
-    checkpoints = {entry.name: [run.report["checkpoint_sha256"] for run in entry.runs] for entry in entries}
-    first, kept = entries[0].runs[0], {}
-    for name, found in _read_beside(path, "make marginal").items():
-        if not isinstance(found, dict) or found.get("version") != MARGINAL_VERSION:
-            continue  # of an older version, which does not say which documents it was measured on
-        _require_unedited(found, f"{path}: {name}", f"make marginal CONTESTANT={name}")
-        is_same = (found["test_text_sha256"], found["test_borders_sha256"]) == (
-            first.test["text_sha256"],
-            first.test_borders_sha256,
-        )
-        if is_same and found["checkpoint_sha256"] in checkpoints.get(name, []):
-            kept[name] = {key: value for key, value in found.items() if key not in ("passages", SEAL)}
-    return kept
 
 
 def marginal_sentences(summary: Mapping[str, Any]) -> list[str]:
@@ -279,8 +209,8 @@ def _summary(
             )
             for entry in entries
         },
-        "sweep": _sweep_of_this_text(folder, entries, experiment.layout),
-        "marginal": _marginal_of_these_runs(folder, entries),
+        "sweep": sweep_of_this_text(folder, entries, experiment.layout),
+        "marginal": marginal_of_these_runs(folder, entries),
         "reports": _hashes(entries),
         "fingerprints": {entry.name: entry.runs[0].report["tokenizer"]["fingerprint"] for entry in entries},
         "test_text_sha256": first.test["text_sha256"],
