@@ -11,6 +11,7 @@ import hashlib
 import lzma
 import math
 import os
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from tqdm import tqdm
 from compare.ngram import Float64Array, Int64Array, KneserNey, NGramCounts, alphabet_of, symbols_of
 from data.errors import DataError
 from data.files import canonical_json, read_json, write_json
+from data.inputs import SEAL, borders_sha256, is_sealed, seal
 from data.splits import Split
 
 FILE = "baselines.json"
@@ -158,7 +160,7 @@ def baselines_of(
     keys = {baseline.name: _key(baseline, splits) for baseline in BASELINES}
     missing = [b for b in BASELINES if b.name not in kept or kept[b.name]["key"] != keys[b.name]]
     for name, result in _compute(missing, splits).items():
-        kept[name] = {"key": keys[name], "bits_per_char": result.bits_per_char, "note": result.note}
+        kept[name] = seal({"key": keys[name], "bits_per_char": result.bits_per_char, "note": result.note})
     if missing:
         write_json(path, {b.name: kept[b.name] for b in BASELINES})
     return [
@@ -168,12 +170,10 @@ def baselines_of(
 
 
 def _key(baseline: Baseline, splits: Mapping[str, Split]) -> str:
-    """Hex sha256 of all that decides the figure."""
-    texts = {
-        name: [split.sha256, hashlib.sha256(split.document_offsets.astype("<i8").tobytes()).hexdigest()]
-        for name, split in sorted(splits.items())
-    }
-    identity = canonical_json({"name": baseline.name, "version": baseline.version, "texts": texts})
+    """Hex sha256 of all that decides the figure; gzip's size depends on the zlib that is installed."""
+    texts = {name: [split.sha256, borders_sha256(split.document_offsets)] for name, split in sorted(splits.items())}
+    about = {"name": baseline.name, "version": baseline.version, "zlib": zlib.ZLIB_RUNTIME_VERSION}
+    identity = canonical_json({**about, "texts": texts})
     return hashlib.sha256(identity.encode("utf-8")).hexdigest()
 
 
@@ -184,7 +184,7 @@ def _read_kept(path: Path, echo: Callable[[str], None]) -> dict[str, Any]:
     try:
         kept = read_json(path)
         if not isinstance(kept, dict) or not all(_is_entry(entry) for entry in kept.values()):
-            raise DataError(f"{path} does not hold baselines")
+            raise DataError(f"{path} does not hold baselines as they were written")
     except DataError as error:
         echo(f"  {error}: making the baselines anew")
         return {}
@@ -194,8 +194,8 @@ def _read_kept(path: Path, echo: Callable[[str], None]) -> dict[str, Any]:
 def _is_entry(entry: Any) -> bool:
     wanted: dict[str, type] = {"key": str, "bits_per_char": float, "note": str}
     return (
-        isinstance(entry, dict)
-        and set(entry) == set(wanted)
+        is_sealed(entry)
+        and set(entry) == {*wanted, SEAL}
         and all(isinstance(entry[name], kind) for name, kind in wanted.items())
         and math.isfinite(entry["bits_per_char"])
     )

@@ -25,7 +25,7 @@ from compare.known_sources import KnownSource, grammar_source, markov_source
 from compare.runs import Run, read_run
 from compare.statistics import Interval, paired_bootstrap
 from compare.steps import Steps
-from data.errors import DataError
+from data.errors import CheckpointError, DataError
 from data.files import write_text
 from model.evaluate import EvaluateConfig, evaluate_split
 
@@ -203,7 +203,7 @@ def calibrate(plan: Plan, root: Path, *, echo: Callable[[str], None] = print) ->
     test = documents["test"]
     if steps.data()["test"].documents() != test:
         raise DataError(f"the chain's test text is not what source {source.name} drew: a step before changed it")
-    runs = [read_run(steps.train(name).parent) for name in plan.contestants]
+    runs = [read_run(_trained_anew_if_need_be(steps, name).parent) for name in plan.contestants]
 
     lengths = np.array([len(document) for document in test], np.int64)
     num_chars, own, rate = int(lengths.sum()), source.document_bits(test), source.entropy_rate()
@@ -223,6 +223,15 @@ def calibrate(plan: Plan, root: Path, *, echo: Callable[[str], None] = print) ->
         f"{len(test):,} documents"
     )
     return Calibration(title, rows, is_straight)
+
+
+def _trained_anew_if_need_be(steps: Steps, name: str) -> Path:
+    """The report of contestant `name`; a run of another plan, or a damaged one, is of no use here and is replaced."""
+    try:
+        return steps.train(name)
+    except CheckpointError as error:
+        steps.echo(f"  {str(error).partition(';')[0]}: training anew")
+        return steps.train(name, restart=True)
 
 
 def write_experiment(plan: Plan, documents: Mapping[str, Sequence[str]], root: Path) -> Path:

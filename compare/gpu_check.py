@@ -86,7 +86,7 @@ class Check:
 def measure(check: Check, *, device: str, seconds: int) -> dict[str, Any]:
     """Train for `seconds` and take the rate after the warm part: tokens and model FLOPs (FLOPS_FORMULA) a second."""
     result = check.train("speed", Budget("seconds", seconds), device=device, log_every_steps=1, val_every_fraction=1.0)
-    records = read_metrics(result.folder / checkpoint.METRICS)
+    records = read_metrics(result.folder / checkpoint.METRICS, mend="make check-gpu")
     warm = [record for record in records if record["seconds"] >= WARM_SHARE * seconds]
     first, last = warm[0], warm[-1]
     elapsed = last["seconds"] - first["seconds"]

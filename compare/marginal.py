@@ -50,6 +50,9 @@ from tokenizer.base import Tokenizer
 Float64Array = NDArray[np.float64]
 
 JSON = "marginal.json"
+VERSION = 1
+"""Of how the estimate is made and stored (proposal, passages, interval). It goes up with every change of the code that
+can change a figure; older results are left out of a comparison."""
 LOW_EFFECTIVE_SAMPLES = 10.0
 """With fewer, the sum over the other segmentations is uncertain by more than a third."""
 _POWER = 0.9  # of the model's probabilities in the weights

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compare.baselines import baselines_of
+from compare.baselines import BASELINES, baselines_of
 from compare.bits_by import where_bits_go
 from compare.experiment import Experiment
 from compare.intrinsic import intrinsic_of
-from compare.marginal import JSON as MARGINAL
+from compare.neighbours import marginal_of_these_runs, sweep_of_this_text
 from compare.page import HTML, write_page
 from compare.page_data import page_data
 from compare.plots import curve_paths, draw_curves
 from compare.runs import Entry, all_runs, check_comparable
 from compare.samples import prompts_of, samples_of
 from compare.statistics import ranked_names, summarize, verdict_sentence
-from compare.sweep import JSON as SWEEP
 from compare.table import (
     TERMINAL_COLUMNS,
     as_markdown,
@@ -29,15 +28,18 @@ from compare.table import (
     table_cells,
 )
 from compare.tune import rate_sentence
-from data.errors import DataError, ReportError
-from data.files import read_json, write_json, write_text
+from data.errors import DataError
+from data.files import read_json, sha256_file, write_json, write_text
+from data.inputs import inputs_of, is_sealed, output_hashes, seal, text_input
 from data.splits import Split
-from model.report import SCORED
+from model.report import SCORED, SCORER_VERSION
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
-VERSION = 5  # of what a comparison holds: an older one is written anew
+VERSION = 6
+"""Of what a comparison holds and how it is made (tables, statistics, page, samples). It goes up with every change of
+the code that can change what it says for equal runs: an older one is written anew."""
 NOTE = (
     "Bits per character: the sum of all token losses of the split over ln 2 and over its characters; every character "
     "is scored exactly once, each document as the continuation of one newline, sliding windows with stride half a "
@@ -59,23 +61,54 @@ class Materials:
     """Each contestant's encoded test split."""
 
 
-def comparison_is_up_to_date(folder: Path, entries: Sequence[Entry], experiment: Experiment) -> bool:
-    """Whether the comparison in `folder` was made from exactly these runs and says all that it should."""
-    written = [folder / JSON, folder / MARKDOWN, folder / TEXT, folder / HTML, *curve_paths(folder)]
-    if not all(path.exists() for path in written):
+def comparison_is_up_to_date(
+    folder: Path, entries: Sequence[Entry], experiment: Experiment, materials: Materials
+) -> bool:
+    """Whether the comparison in `folder` was made from exactly these inputs, and its files are as they were written."""
+    if not all(path.exists() for path in (folder / JSON, *_beside(folder))):
         return False
     try:
         stored = read_json(folder / JSON)
     except DataError:
         return False  # a damaged one is written anew
-    unequal = _not_held_equal(folder, experiment, entries)
     return bool(
-        stored.get("version") == VERSION
-        and stored.get("reports") == _hashes(entries)
-        and stored.get("not_held_equal") == unequal
-        and stored.get("sweep") == _sweep_of_this_text(folder, entries)
-        and stored.get("marginal") == _marginal_of_these_runs(folder, entries)
+        is_sealed(stored)
+        and stored.get("inputs") == comparison_inputs(folder, entries, experiment, materials)
+        and stored.get("outputs") == output_hashes(_beside(folder))
     )
+
+
+def comparison_inputs(
+    folder: Path, entries: Sequence[Entry], experiment: Experiment, materials: Materials
+) -> dict[str, Any]:
+    """Everything that a comparison is made from, in the order in which it shows it."""
+    settings = {
+        "experiment": experiment.name,
+        "contestants": list(experiment.contestants.values()),
+        "seeds": experiment.seeds,
+        "corpus": materials.corpus,
+        "baselines": [[baseline.name, baseline.version] for baseline in BASELINES],
+        "scorer_version": SCORER_VERSION,
+        # What other verbs found; `folder` is where they leave it.
+        "not_held_equal": _not_held_equal(folder, experiment, entries),
+        "sweep": sweep_of_this_text(folder, entries, experiment.layout),
+        "marginal": marginal_of_these_runs(folder, entries),
+    }
+    return inputs_of(
+        VERSION,
+        texts={name: text_input(split.sha256, split.document_offsets) for name, split in materials.splits.items()},
+        tokenizers={name: sha256_file(path) for name, path in materials.tokenizer_paths.items()},
+        settings=settings,
+        files={
+            "reports": _hashes(entries),
+            "metrics": {entry.name: [sha256_file(run.metrics_path) for run in entry.runs] for entry in entries},
+        },
+    )
+
+
+def _beside(folder: Path) -> list[Path]:
+    """The files of a comparison besides comparison.json."""
+    return [folder / MARKDOWN, folder / TEXT, folder / HTML, *curve_paths(folder)]
 
 
 def _not_held_equal(folder: Path, experiment: Experiment, entries: Sequence[Entry]) -> list[str]:
@@ -89,46 +122,21 @@ def _hashes(entries: Sequence[Entry]) -> dict[str, list[str]]:
     return {entry.name: [run.report_sha256 for run in entry.runs] for entry in entries}
 
 
-def _read_beside(path: Path, make: str) -> dict[str, Any]:
-    """Another verb's result that lies beside the comparison; raises ReportError if it is damaged."""
-    try:
-        found: dict[str, Any] = read_json(path)
-    except DataError as error:
-        raise ReportError(f"{error}; remove the file, or run `{make}` to make it again") from error
-    return found
-
-
-def _sweep_of_this_text(folder: Path, entries: Sequence[Entry]) -> dict[str, Any] | None:
-    """The vocabulary sweep that lies beside the comparison, if it was scored on the same test text."""
-    if not (folder / SWEEP).exists():
-        return None
-    sweep = _read_beside(folder / SWEEP, "make sweep")
-    return sweep if sweep["test_text_sha256"] == entries[0].runs[0].test["text_sha256"] else None
-
-
-def _marginal_of_these_runs(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
-    """What `make marginal` found about checkpoints of this comparison, by contestant; passages left out."""
-    if not (folder / MARGINAL).exists():
-        return {}
-    stored = _read_beside(folder / MARGINAL, "make marginal")
-    checkpoints = {entry.name: [run.report["checkpoint_sha256"] for run in entry.runs] for entry in entries}
-    return {
-        name: {key: value for key, value in found.items() if key != "passages"}
-        for name, found in stored.items()
-        if found["checkpoint_sha256"] in checkpoints.get(name, [])
-        and found["test_text_sha256"] == entries[0].runs[0].test["text_sha256"]
-    }
-
-
 def marginal_sentences(summary: Mapping[str, Any]) -> list[str]:
     """How far each contestant's own segmentation was found above the sum over all segmentations."""
     return [
         f"{name}: all segmentations together need about {found['gap_percent']['value']:.1f} % fewer bits than its own "
-        f"(95 % interval {found['gap_percent']['low']:.1f} to {found['gap_percent']['high']:.1f} %, "
-        f"{found['num_chars']:,} characters); a lead smaller than that could turn"
+        f"({_percent_interval(found['gap_percent'])}, {found['num_chars']:,} characters); a lead smaller than that "
+        "could turn"
         for name, found in summary["marginal"].items()
         if found["gap_percent"]["value"] > 0.0
     ]
+
+
+def _percent_interval(gap: Mapping[str, float | None]) -> str:
+    if gap["low"] is None or gap["high"] is None:
+        return "one passage: no interval"
+    return f"95 % interval {gap['low']:.1f} to {gap['high']:.1f} %"
 
 
 def write_comparison(
@@ -161,7 +169,11 @@ def write_comparison(
         samples=samples,
     )
     write_page(folder / HTML, page)
-    write_json(folder / JSON, summary)  # last: what it says is up to date has been written
+    made = {
+        "inputs": comparison_inputs(folder, entries, experiment, materials),
+        "outputs": output_hashes(_beside(folder)),
+    }
+    write_json(folder / JSON, seal(summary | made))  # last: what it says is up to date has been written
 
 
 def _summary(
@@ -197,8 +209,8 @@ def _summary(
             )
             for entry in entries
         },
-        "sweep": _sweep_of_this_text(folder, entries),
-        "marginal": _marginal_of_these_runs(folder, entries),
+        "sweep": sweep_of_this_text(folder, entries, experiment.layout),
+        "marginal": marginal_of_these_runs(folder, entries),
         "reports": _hashes(entries),
         "fingerprints": {entry.name: entry.runs[0].report["tokenizer"]["fingerprint"] for entry in entries},
         "test_text_sha256": first.test["text_sha256"],

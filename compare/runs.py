@@ -10,11 +10,30 @@ import numpy as np
 
 from compare.characters import document_char_offsets
 from data.errors import ReportError
-from data.files import read_json, sha256_file
+from data.files import sha256_file
+from data.layout import Layout
+from data.shapes import Kinds, check_object, read_object
+from model import checkpoint
 from model.evaluate import Evaluation, read_nats
 from model.metrics import read_metrics
 from model.report import REPORT, SCORED, nats_path
 
+_REPORT_FIELDS: dict[str, Kinds] = {
+    "contestant": str,
+    "checkpoint_sha256": str,
+    "train_text_sha256": str,
+    "flops_formula": str,
+    "tokens_per_second": float,
+    **dict.fromkeys(
+        ("tokenizer", "model", "train", "parameters", "seen", "environment", "block", "splits", "inputs"), dict
+    ),
+}
+_SPLIT_FIELDS: dict[str, Kinds] = {
+    **dict.fromkeys(("text_sha256", "nats_sha256"), str),
+    **dict.fromkeys(("num_chars", "num_bytes", "num_tokens"), int),
+    **dict.fromkeys(("total_nats", "bits_per_char", "bits_per_byte", "disjoint_bits_per_char"), float),
+    "word_perplexity": (float, type(None)),
+}
 _RELATIVE_TOLERANCE = 1e-9  # a float64 sum against the same sum written as JSON
 
 
@@ -33,10 +52,21 @@ class Run:
     """metrics.jsonl, oldest first."""
 
     @property
+    def metrics_path(self) -> Path:
+        """Where the metrics were read."""
+        return self.folder / checkpoint.METRICS
+
+    @property
     def test(self) -> dict[str, Any]:
         """The test split's part of the report."""
         part: dict[str, Any] = self.report["splits"]["test"]
         return part
+
+    @property
+    def test_borders_sha256(self) -> str:
+        """Hash of where the documents of the test text begin."""
+        found: str = self.report["inputs"]["texts"]["test"]["borders_sha256"]
+        return found
 
     @property
     def seed(self) -> int:
@@ -77,33 +107,40 @@ def read_run(folder: Path) -> Run:
 
     Raises ReportError if the losses are not the ones that the report was written from.
     """
-    report = read_json(folder / REPORT)
+    contestant = Layout.contestant_of(folder)
+    again, anew = f"make train-{contestant}", checkpoint.restart_command(contestant)
+    report = read_object(folder / REPORT, _REPORT_FIELDS, mend=again)
     evaluations = {}
     for split in SCORED:
         path = nats_path(folder, split)
-        stored = report["splits"][split]
+        where = f"{folder / REPORT}: splits"
+        check_object(report["splits"], {split: dict}, where=where, mend=again)
+        stored = check_object(report["splits"][split], _SPLIT_FIELDS, where=f"{where}.{split}", mend=again)
         found = sha256_file(path)
         if found != stored["nats_sha256"]:
             raise ReportError(
                 f"{path} has sha256 {found[:12]}…, but {folder / REPORT} was written from "
-                f"{stored['nats_sha256'][:12]}…; run `make train-{report['contestant']}` to score it again"
+                f"{stored['nats_sha256'][:12]}…; run `{again}` to score it again"
             )
-        evaluations[split] = _check_figures(read_nats(path), stored, path)
+        evaluations[split] = _check_figures(read_nats(path), stored, path, again)
     return Run(
         contestant=report["contestant"],
         folder=folder,
         report=report,
         report_sha256=sha256_file(folder / REPORT),
         evaluations=evaluations,
-        metrics=read_metrics(folder / "metrics.jsonl"),
+        metrics=read_metrics(folder / checkpoint.METRICS, mend=anew),
     )
 
 
-def _check_figures(evaluation: Evaluation, stored: dict[str, Any], path: Path) -> Evaluation:
+def _check_figures(evaluation: Evaluation, stored: dict[str, Any], path: Path, again: str) -> Evaluation:
     for name in ("num_chars", "num_bytes", "total_nats", "bits_per_char", "bits_per_byte"):
         derived = getattr(evaluation, name)
         if not math.isclose(derived, stored[name], rel_tol=_RELATIVE_TOLERANCE):
-            raise ReportError(f"{path} gives {name} = {derived}, but the report beside it says {stored[name]}")
+            raise ReportError(
+                f"{path} gives {name} = {derived}, but the report beside it says {stored[name]}; run `{again}` to "
+                "score it again"
+            )
     return evaluation
 
 

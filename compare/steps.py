@@ -4,7 +4,7 @@ Up to date is decided by content: every artefact records the hashes of what it w
 nothing, an edited one is never missed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,18 @@ from compare.page import HTML
 from compare.report import Materials, comparison_is_up_to_date, write_comparison
 from compare.runs import Entry, read_run
 from data import sources, splits
-from data.errors import TokenizerError
+from data.errors import CheckpointError, TokenizerError
 from data.files import read_text
 from data.lock import alone
 from data.splits import Split
 from data.summary import describe_corpus
+from model import checkpoint
+from model.checkpoint import restart_command
 from model.distributed import Processes
 from model.gpt import MiniGPTConfig
 from model.memory import explain_out_of_memory
 from model.report import evaluate_contestant, report_is_up_to_date
-from model.train import train
+from model.train import saved_state, train
 from tokenizer import encode_splits
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
@@ -123,7 +125,8 @@ class Steps:
             return load_tokenizer(path)
         except TokenizerError as error:
             if not is_asked_for:
-                raise
+                way_on = "" if "`make tokenizer`" in str(error) else "; run `make tokenizer` to make it again"
+                raise TokenizerError(f"{error}{way_on}") from error
             self.echo(f"  {error}: training anew")
             return None
 
@@ -177,11 +180,13 @@ class Steps:
             )
 
         def score() -> None:
-            if result.num_steps_now == 0 and report_is_up_to_date(folder, encoded, contestant.evaluate):
+            num_words = {split: len(text.text.split()) for split, text in self.data().items()}
+            inputs = (tokenizer, encoded, num_words, contestant.evaluate)
+            if result.num_steps_now == 0 and report_is_up_to_date(folder, *inputs, model_config.block_size):
                 self.echo(f"train {label}: up to date ({report})")
                 return
             with alone(folder) as has_waited:
-                if has_waited and report_is_up_to_date(folder, encoded, contestant.evaluate):
+                if has_waited and report_is_up_to_date(folder, *inputs, model_config.block_size):
                     self.echo(f"train {label}: up to date ({report})")
                     return
                 evaluate_contestant(
@@ -189,7 +194,7 @@ class Steps:
                     tokenizer=tokenizer,
                     tokenizer_path=self.layout.tokenizer(name),
                     splits=encoded,
-                    num_words={split: len(text.text.split()) for split, text in self.data().items()},
+                    num_words=num_words,
                     config=contestant.evaluate,
                     device=train_config.device,
                 )
@@ -203,8 +208,47 @@ class Steps:
         """The reports of all runs of contestant `name`, in the order of its seeds."""
         return [self.train(name, seed=seed, restart=restart) for seed in self.experiment.seeds_of(name)]
 
+    def check_runs(self, names: Iterable[str]) -> None:
+        """Raise CheckpointError if runs of contestants `names` that are there were made from other inputs.
+
+        Asked before anything is trained. All such contestants are named at once, with one command that mends it.
+        """
+        refused: dict[str, str] = {}
+        for name in names:
+            for seed in self.experiment.seeds_of(name):
+                try:
+                    self._check_run(name, seed)
+                except CheckpointError as error:
+                    refused.setdefault(name, str(error))
+        if refused:
+            first, message = next(iter(refused.items()))
+            more = f"; the same holds for {', '.join(list(refused)[1:])}" if len(refused) > 1 else ""
+            raise CheckpointError(message.replace(restart_command(first), restart_command(*refused)) + more)
+
+    def _check_run(self, name: str, seed: int) -> None:
+        """Raise CheckpointError if there is a run of contestant `name` with `seed`, and it is not of these inputs."""
+        contestant, folder = self.experiment.contestant(name), self.experiment.run_folder(name, seed)
+        if not (folder / checkpoint.LAST).exists():
+            return
+        encoded, tokenizer, path = self.encode(name), self.tokenizer(name), self.layout.tokenizer(name)
+        model_config = contestant.model_for(tokenizer, encoded["train"])
+        train_config = self.experiment.train_config(name, seed)
+        identity = checkpoint.identity_of(
+            contestant=name,
+            tokenizer=tokenizer,
+            tokenizer_path=path,
+            splits=encoded,
+            model_config=model_config,
+            train_config=train_config,
+        )
+        last = saved_state(folder, identity, tokenizer, path, train_config)
+        if last is not None and last["finished"]:
+            _, best = checkpoint.load_model(folder, "best", tokenizer, path)
+            checkpoint.verify_same_run(best, last, folder)
+
     def entries(self) -> list[Entry]:
         """All contestants with all their runs, each finished and read."""
+        self.check_runs(self.experiment.contestants)
         return [
             Entry(name, tuple(read_run(report.parent) for report in self.train_all(name)))
             for name in self.experiment.contestants
@@ -214,17 +258,17 @@ class Steps:
         """The comparison of all contestants, as the text that is printed."""
         entries = self.entries()
         reports = self.layout.reports
-        if comparison_is_up_to_date(reports, entries, self.experiment):
+        names = list(self.experiment.contestants)
+        materials = Materials(
+            splits=self.data(),
+            corpus=splits.read_manifest(self.layout, self.experiment.corpus.corpus_name),
+            tokenizers={name: self.tokenizer(name) for name in names},
+            tokenizer_paths={name: self.layout.tokenizer(name) for name in names},
+            test={name: self.encode(name)["test"] for name in names},
+        )
+        if comparison_is_up_to_date(reports, entries, self.experiment, materials):
             self.echo(f"compare: up to date ({reports})")
         else:
-            names = list(self.experiment.contestants)
-            materials = Materials(
-                splits=self.data(),
-                corpus=splits.read_manifest(self.layout, self.experiment.corpus.corpus_name),
-                tokenizers={name: self.tokenizer(name) for name in names},
-                tokenizer_paths={name: self.layout.tokenizer(name) for name in names},
-                test={name: self.encode(name)["test"] for name in names},
-            )
             with alone(reports) as has_waited:
                 if has_waited:
                     return self.compare()

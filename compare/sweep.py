@@ -14,9 +14,12 @@ from compare.runs import Entry, all_runs, check_comparable
 from compare.table import as_text
 from data.errors import ConfigError, DataError
 from data.files import atomic_write, read_json, write_json
+from data.inputs import is_sealed, output_hashes, seal
 from tokenizer.train import BPE_KINDS
 
 JSON = "sweep.json"
+VERSION = 1
+"""Of what a sweep holds and how its figures follow from the runs; an older one is made again."""
 FORMATS = ("svg", "png")
 _STEM = "sweep"
 # Okabe and Ito's palette: told apart by colour-blind readers. Markers differ as well; black is for the references.
@@ -55,8 +58,10 @@ def sweep_of(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]
         else:
             references.append(_figures(entry))
     return {
+        "version": VERSION,
         "experiment": experiment.name,
         "test_text_sha256": runs[0].test["text_sha256"],
+        "test_borders_sha256": runs[0].test_borders_sha256,
         "budget": budgets[0] if all(budget == budgets[0] for budget in budgets) else None,
         "points": sorted(points, key=lambda point: (*_line_of(point), point["vocab_size"], point["contestant"])),
         "reference": references[0] if references else None,
@@ -92,19 +97,25 @@ def sweep_paths(folder: Path) -> list[Path]:
 
 
 def sweep_is_up_to_date(folder: Path, sweep: Mapping[str, Any]) -> bool:
-    """Whether the files in `folder` are those of exactly this sweep; damaged ones are not."""
+    """Whether the files in `folder` are those of exactly this sweep, as they were written; damaged ones are not."""
     if not all(path.exists() for path in sweep_paths(folder)):
         return False
     try:
-        return bool(read_json(folder / JSON) == sweep)
+        stored = read_json(folder / JSON)
     except DataError:
         return False
+    return bool(is_sealed(stored) and stored == _on_disk(folder, sweep))
+
+
+def _on_disk(folder: Path, sweep: Mapping[str, Any]) -> dict[str, Any]:
+    """What sweep.json holds: the sweep, and the hashes of the pictures that lie beside it."""
+    return seal({**sweep, "outputs": output_hashes(path for path in sweep_paths(folder) if path.name != JSON)})
 
 
 def write_sweep(folder: Path, sweep: Mapping[str, Any]) -> None:
     """Write the sweep into `folder` as JSON and as a picture in two formats."""
     draw_sweep(folder, sweep)
-    write_json(folder / JSON, sweep)  # last: it is what says that the pictures are its own
+    write_json(folder / JSON, _on_disk(folder, sweep))  # last: it is what says that the pictures are its own
 
 
 def draw_sweep(folder: Path, sweep: Mapping[str, Any]) -> None:

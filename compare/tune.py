@@ -17,11 +17,13 @@ from compare.table import as_text
 from data.config import require
 from data.errors import ConfigError, DataError
 from data.files import canonical_json, read_json, sha256_text
-from model.checkpoint import FREE_SETTINGS
+from data.inputs import is_sealed
+from model.checkpoint import FREE_SETTINGS, TRAINING_VERSION
 from model.schedule import Budget
 
 JSON = "tune.json"
-VERSION = 1
+VERSION = 2
+"""Of what a grid's result holds and how it is found; `make tune` writes an older one anew."""
 DEFAULT_RATES = (1e-3, 2e-3, 4e-3, 8e-3)
 BUDGET_SHARE = 0.1
 """Of the experiment's budget, for each run of the grid, unless a budget is given."""
@@ -87,10 +89,12 @@ def inputs_of(
     model: Mapping[str, Any],
     train: Mapping[str, Any],
     tokenizer_fingerprint: str,
-    train_text_sha256: str,
-    val_text_sha256: str,
-) -> dict[str, str]:
-    """Hashes of what a rate was chosen for: it says nothing of a run that differs in any of them."""
+    texts: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Hashes of what a rate was chosen for: it says nothing of a run that differs in any of them.
+
+    `texts` are train and val as `data.inputs.inputs_of` lists them; others are left aside.
+    """
     settings = {
         "model": dict(sorted(model.items())),
         "train": {key: value for key, value in sorted(train.items()) if key not in _FREE_FOR_RATES},
@@ -98,8 +102,8 @@ def inputs_of(
     return {
         "settings_sha256": sha256_text(canonical_json(settings)),
         "tokenizer_fingerprint": tokenizer_fingerprint,
-        "train_text_sha256": train_text_sha256,
-        "val_text_sha256": val_text_sha256,
+        "training_version": TRAINING_VERSION,
+        "texts": {name: texts[name] for name in ("train", "val")},
     }
 
 
@@ -117,14 +121,14 @@ def outcome_of(tried: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def read_tuning(folder: Path) -> dict[str, Any] | None:
-    """tune.json in `folder`, or None if there is none; a damaged or older file is none, `make tune` writes it anew."""
+    """tune.json in `folder`; None if there is none or if it is damaged, edited or older: `make tune` writes it anew."""
     if not (folder / JSON).exists():
         return None
     try:
         stored = read_json(folder / JSON)
     except DataError:
         return None
-    return stored if isinstance(stored, dict) and stored.get("version") == VERSION else None
+    return stored if is_sealed(stored) and stored.get("version") == VERSION else None
 
 
 def tuning_as_text(tuning: Mapping[str, Any]) -> str:
@@ -207,8 +211,7 @@ def _covered(tuning: Mapping[str, Any], experiment: Experiment, entries: Sequenc
             model=report["model"],
             train=report["train"],
             tokenizer_fingerprint=report["tokenizer"]["fingerprint"],
-            train_text_sha256=report["train_text_sha256"],
-            val_text_sha256=report["splits"]["val"]["text_sha256"],
+            texts=report["inputs"]["texts"],
         )
         if found is not None and found["inputs"] == inputs:
             covered[entry.name] = found

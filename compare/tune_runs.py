@@ -9,7 +9,9 @@ from compare.steps import Steps
 from compare.tune import VERSION, Grid, inputs_of, outcome_of
 from data.errors import CheckpointError, ConfigError, DataError, DivergedError
 from data.files import canonical_json, read_json, sha256_text, write_json
+from data.inputs import seal
 from model import checkpoint
+from model.checkpoint import TRAINING_VERSION
 from model.gpt import MiniGPTConfig
 from model.memory import explain_out_of_memory
 from model.train import TrainConfig, train
@@ -25,13 +27,15 @@ def run_grid(steps: Steps, grid: Grid) -> dict[str, Any]:
     """
     experiment = steps.experiment
     contestants = {name: _tune(steps, name, grid) for name in experiment.contestants}
-    return {
-        "version": VERSION,
-        "experiment": experiment.name,
-        "budget": dataclasses.asdict(grid.budget),
-        "rates": list(grid.rates),
-        "contestants": contestants,
-    }
+    return seal(
+        {
+            "version": VERSION,
+            "experiment": experiment.name,
+            "budget": dataclasses.asdict(grid.budget),
+            "rates": list(grid.rates),
+            "contestants": contestants,
+        }
+    )
 
 
 def _tune(steps: Steps, name: str, grid: Grid) -> dict[str, Any]:
@@ -53,8 +57,7 @@ def _tune(steps: Steps, name: str, grid: Grid) -> dict[str, Any]:
             model=dataclasses.asdict(model_config),
             train=dataclasses.asdict(shared),
             tokenizer_fingerprint=tokenizer.fingerprint(),
-            train_text_sha256=splits["train"].text_sha256,
-            val_text_sha256=splits["val"].text_sha256,
+            texts={split: dataclasses.asdict(encoded.text_input) for split, encoded in splits.items()},
         ),
     }
 
@@ -97,7 +100,7 @@ def _figure(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: 
 
 
 def inputs_of_run(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: TrainConfig) -> str:
-    """Hash of all that a run follows from; where its data lies and how it is carried out is no part of it."""
+    """Hash of all that a run follows from; where its data lies and how often it is saved is no part of it."""
     identity = checkpoint.identity_of(
         contestant=name,
         tokenizer=steps.tokenizer(name),
@@ -106,9 +109,9 @@ def inputs_of_run(steps: Steps, name: str, model_config: MiniGPTConfig, train_co
         model_config=model_config,
         train_config=train_config,
     )
-    train_settings = {k: v for k, v in identity["train_config"].items() if k not in checkpoint.FREE_SETTINGS}
-    hashes = {split: [data["ids_sha256"], data["text_sha256"]] for split, data in identity["data"].items()}
-    kept = [identity["tokenizer_fingerprint"], identity["model_config"], train_settings, hashes]
+    train_settings = {k: v for k, v in identity["train_config"].items() if k != "checkpoint_every_seconds"}
+    hashes = {split: {k: v for k, v in data.items() if k != "path"} for split, data in identity["data"].items()}
+    kept = [identity["tokenizer_fingerprint"], identity["model_config"], train_settings, hashes, TRAINING_VERSION]
     return sha256_text(canonical_json(kept))
 
 

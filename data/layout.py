@@ -95,6 +95,12 @@ class Layout:
         folder = self.root / "checkpoints" / contestant
         return folder if seed is None else folder / f"seed_{seed}"
 
+    @staticmethod
+    def contestant_of(run_folder: Path) -> str:
+        """The contestant whose run lies in `run_folder`, which `checkpoints` gave."""
+        is_of_seed = run_folder.name.startswith("seed_") and run_folder.parent.parent.name == "checkpoints"
+        return run_folder.parent.name if is_of_seed else run_folder.name
+
     def tuning(self, contestant: str, learning_rate: float) -> Path:
         """Folder of a contestant's short run with one learning rate of `make tune`'s grid."""
         return self.root / "tune" / contestant / f"lr_{learning_rate!r}"

@@ -14,12 +14,13 @@ from data.clean import find_lone_surrogate
 from data.config import require
 from data.divide import clean_and_divide, describe_division
 from data.hub import HubRequest, hub_identity, load_hub
+from data.inputs import is_sealed
 from data.layout import SPLITS, Layout
 from data.local_text import load_local_text, local_text_identity
 from data.lock import alone
 from data.pydocs import load_pydocs, pydocs_identity
 from data.repeats import find_repeats, refuse_repeats
-from data.splits import Corpus, is_as_written, outputs_match, read_manifests, write_splits
+from data.splits import Corpus, kept_manifests, outputs_match, read_manifests, write_splits
 from data.wikitext import load_wikitext, wikitext_identity
 
 logger = logging.getLogger(__name__)
@@ -197,15 +198,15 @@ def prepare(config: CorpusConfig, layout: Layout) -> dict[str, Any]:
 def is_up_to_date(config: CorpusConfig, layout: Layout) -> bool:
     """Whether the cleaned splits are those of this config and of the source as it is now, judged by content.
 
-    Raises DataError if the source's own files are incomplete or the manifest is damaged.
+    Those of a damaged or edited manifest are not. Raises DataError if the source's own files are incomplete.
     """
     name = config.corpus_name
-    entry = read_manifests(layout).get(name)
+    entry = kept_manifests(layout).get(name)
     return (
         entry is not None
+        and is_sealed(entry)
         and entry.get("format") == MANIFEST_FORMAT
         and entry.get("config") == _plain(config)
-        and is_as_written(entry)
         and entry.get("identity") == _identity(config, layout)
         and outputs_match(layout, name, entry)
     )

@@ -10,17 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.errors import DataError
-from data.files import (
-    atomic_write,
-    canonical_json,
-    read_json,
-    read_text,
-    sha256_file,
-    sha256_text,
-    write_json,
-    write_text,
-)
+from data.files import atomic_write, read_text, sha256_file, sha256_text, write_json, write_text
+from data.inputs import seal
 from data.layout import SPLITS, Layout
+from data.shapes import check_object, read_object
 
 MAKE = "make data"
 
@@ -93,9 +86,8 @@ def write_splits(layout: Layout, corpus: str, divided: dict[str, list[str]], abo
             "document_offsets": offsets_path.name,
             "document_offsets_sha256": sha256_file(offsets_path),
         }
-    entry = {**about, "splits": described}
-    entry["entry_sha256"] = _entry_sha256(entry)
-    write_json(layout.corpus_manifest, {**read_manifests(layout), corpus: entry})
+    entry = seal({**about, "splits": described})
+    write_json(layout.corpus_manifest, {**kept_manifests(layout), corpus: entry})
     return entry
 
 
@@ -122,10 +114,19 @@ def read_manifests(layout: Layout) -> dict[str, Any]:
     path = layout.corpus_manifest
     if not path.exists():
         return {}
-    manifests = read_json(path)
-    if not (isinstance(manifests, dict) and all(isinstance(entry, dict) for entry in manifests.values())):
-        raise DataError(f"{path} is not a manifest of corpora; delete it and run `{MAKE}`")
+    manifests = read_object(path, {}, mend=MAKE)
+    for name, entry in manifests.items():
+        check_object(entry, {}, where=f"{path}: {name}", mend=MAKE)
     return manifests
+
+
+def kept_manifests(layout: Layout) -> dict[str, Any]:
+    """The same for those who write it: of a damaged file nothing is kept, its corpora are made again when asked for."""
+    try:
+        return read_manifests(layout)
+    except DataError:
+        sha256_file(layout.corpus_manifest)  # raises if it cannot be read at all: then nobody knows what it holds
+        return {}
 
 
 def read_manifest(layout: Layout, corpus: str) -> dict[str, Any]:
@@ -135,15 +136,6 @@ def read_manifest(layout: Layout, corpus: str) -> dict[str, Any]:
         raise DataError(f"{layout.corpus_manifest} holds no corpus {corpus!r}; run `{MAKE}`")
     entry: dict[str, Any] = manifests[corpus]
     return entry
-
-
-def is_as_written(entry: dict[str, Any]) -> bool:
-    """Whether a corpus's entry of the manifest is what `write_splits` wrote, so that it can be read without checks."""
-    return entry.get("entry_sha256") == _entry_sha256(entry)
-
-
-def _entry_sha256(entry: dict[str, Any]) -> str:
-    return sha256_text(canonical_json({key: value for key, value in entry.items() if key != "entry_sha256"}))
 
 
 def outputs_match(layout: Layout, corpus: str, entry: dict[str, Any]) -> bool:

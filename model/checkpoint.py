@@ -14,11 +14,15 @@ import torch
 from data.config import build
 from data.errors import CheckpointError
 from data.files import atomic_write, sha256_file
+from data.layout import Layout
 from model.gpt import MiniGPT, MiniGPTConfig
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
 FORMAT = 2
+TRAINING_VERSION = 1
+"""Of how weights follow from data, settings and seed. It goes up with every change of the model or of the training that
+changes a run's result; a run of another version is refused. Checkpoints that do not name it are of version 1."""
 LAST, BEST, TOKENIZER_COPY, CONFIG, METRICS = "last.pt", "best.pt", "tokenizer.json", "config.json", "metrics.jsonl"
 RESULTS = ("report.json", "val_nats.npz", "test_nats.npz")
 IDENTITY_KEYS = (
@@ -37,9 +41,14 @@ REQUIRED_KEYS = (*IDENTITY_KEYS, "model", "spent", "best", "finished", "environm
 FREE_SETTINGS = frozenset({"num_threads", "device", "checkpoint_every_seconds", "dtype", "compile"})
 
 
-def restart_command(contestant: str) -> str:
-    """What a user types to train a contestant anew."""
-    return f"make train-{contestant} FORCE=1"
+def restart_command(*contestants: str) -> str:
+    """What a user types to train contestants anew."""
+    return f"make {' '.join(f'train-{name}' for name in contestants)} FORCE=1"
+
+
+def _restart(path: Path) -> str:
+    """The restart command for the run in whose folder `path` lies, whatever run its files say they are of."""
+    return restart_command(Layout.contestant_of(path.parent))
 
 
 def identity_of(
@@ -54,6 +63,7 @@ def identity_of(
     """What a run is: the part of a checkpoint that must agree before it is continued or evaluated."""
     return {
         "format": FORMAT,
+        "training_version": TRAINING_VERSION,
         "contestant": contestant,
         "tokenizer_kind": tokenizer.kind,
         "tokenizer_fingerprint": tokenizer.fingerprint(),
@@ -72,6 +82,7 @@ def _data_of(splits: dict[str, EncodedSplit]) -> dict[str, dict[str, str]]:
             "path": str(splits[name].path),
             "ids_sha256": splits[name].ids_sha256,
             "text_sha256": splits[name].text_sha256,
+            "borders_sha256": splits[name].borders_sha256,
         }
         for name in ("train", "val")
     }
@@ -100,8 +111,9 @@ def _storable(value: Any, where: str) -> Any:
 
 def load(path: Path) -> dict[str, Any]:
     """Read a checkpoint. Raises CheckpointError when it is absent, damaged, or not one of ours."""
+    anew = f"`{_restart(path)}`"
     if not path.exists():
-        raise CheckpointError(f"{path} does not exist; train the contestant first")
+        raise CheckpointError(f"{path} does not exist; train the contestant with {anew}")
     try:
         with zipfile.ZipFile(path) as archive:  # torch checks no checksums: a flipped bit would pass for a weight
             damaged = archive.testzip()
@@ -111,16 +123,16 @@ def load(path: Path) -> dict[str, Any]:
     except (RuntimeError, pickle.UnpicklingError, zipfile.BadZipFile, EOFError, KeyError, ValueError, OSError) as error:
         cause = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CheckpointError(
-            f"{path} is damaged and cannot be read ({cause}); delete it, or train again with FORCE=1"
+            f"{path} is damaged and cannot be read ({cause}); restore it, or train anew with {anew}"
         ) from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         found = state.get("format") if isinstance(state, dict) else type(state).__name__
         raise CheckpointError(
-            f"{path} is not a checkpoint of format {FORMAT} (found {found!r}); train again with FORCE=1"
+            f"{path} is not a checkpoint of format {FORMAT} (found {found!r}); train anew with {anew}"
         )
     missing = [key for key in REQUIRED_KEYS if key not in state]
     if missing:
-        raise CheckpointError(f"{path} lacks {', '.join(missing)}; train again with FORCE=1")
+        raise CheckpointError(f"{path} lacks {', '.join(missing)}; train anew with {anew}")
     return state
 
 
@@ -135,7 +147,7 @@ def verify_tokenizer(state: dict[str, Any], path: Path, tokenizer: Tokenizer, to
         raise CheckpointError(
             f"{path} was trained with tokenizer {stored[:12]}… ({state['vocab_size']} tokens), but {tokenizer_path} is "
             f"{given[:12]}… ({tokenizer.vocab_size} tokens); restore that tokenizer (a copy is "
-            f"{path.parent / TOKENIZER_COPY}) or train anew with `{restart_command(state['contestant'])}`"
+            f"{path.parent / TOKENIZER_COPY}) or train anew with `{_restart(path)}`"
         )
     copy = path.parent / TOKENIZER_COPY
     found = sha256_file(copy) if copy.exists() else "nothing"
@@ -143,14 +155,20 @@ def verify_tokenizer(state: dict[str, Any], path: Path, tokenizer: Tokenizer, to
         raise CheckpointError(
             f"{copy} is not the tokenizer file that {path} was trained with (sha256 {found[:12]}…, it recorded "
             f"{state['tokenizer_sha256'][:12]}…); copy {tokenizer_path} there again if that file has this hash, or "
-            f"train anew with `{restart_command(state['contestant'])}`"
+            f"train anew with `{_restart(path)}`"
         )
 
 
 def verify_run(state: dict[str, Any], path: Path, wanted: dict[str, Any]) -> None:
     """Raise CheckpointError unless `state` read from `path` is of the run that `wanted` (identity_of) describes."""
     _verify_hashes(state, path, wanted["data"])
-    mend = f"or train anew with `{restart_command(wanted['contestant'])}`"
+    mend = f"or train anew with `{_restart(path)}`"
+    version = state.get("training_version", 1)
+    if version != wanted["training_version"]:
+        raise CheckpointError(
+            f"{path} was trained by version {version} of the training, this is version {wanted['training_version']}, "
+            f"which gives other weights; use that version, {mend}"
+        )
     for block in ("model_config", "train_config"):
         differences = _differences(state[block], wanted[block], block.removesuffix("_config"))
         if differences:
@@ -165,6 +183,39 @@ def verify_run(state: dict[str, Any], path: Path, wanted: dict[str, Any]) -> Non
         )
 
 
+def verify_environment(state: dict[str, Any], path: Path, train_config: Any) -> None:
+    """Raise CheckpointError if the finished run in `state` was carried out in another way than settings now say.
+
+    Numbers of threads, devices and types of product change the rounding and so the figures. What is left to `auto` or
+    null agrees with everything; a run that is not finished yet may go on in another way.
+    """
+    carried_out = state["environment"]
+    for key in ("device", "dtype", "compile", "num_threads"):
+        wanted, done = getattr(train_config, key), carried_out.get(key)
+        if key == "compile":
+            done = "on" if done else "off"
+        if wanted not in ("auto", None, done):
+            free = "null" if key == "num_threads" else "auto"
+            raise CheckpointError(
+                f"{path} was finished with train.{key} {done}, but it is now {wanted}, which gives other figures; set "
+                f"it to {done} or {free}, or train anew with `{_restart(path)}`"
+            )
+
+
+def verify_metrics(state: dict[str, Any], path: Path, last: Path) -> None:
+    """Raise CheckpointError if the metrics in `path` are not those of the finished run in `state`, read from `last`."""
+    recorded = state.get("metrics_sha256")  # older checkpoints record the number of lines only
+    if recorded is not None:
+        is_same = path.exists() and sha256_file(path) == recorded
+    else:
+        is_same = path.exists() and path.read_bytes().count(b"\n") == state["metrics_lines"]
+    if not is_same:
+        raise CheckpointError(
+            f"{path} is missing or is not the file that {last} was written beside; restore it, or train anew with "
+            f"`{_restart(path)}`"
+        )
+
+
 def verify_data(state: dict[str, Any], path: Path, splits: dict[str, EncodedSplit]) -> None:
     """Raise CheckpointError unless `splits` are the train and val data that `state` read from `path` was made with."""
     _verify_hashes(state, path, _data_of(splits))
@@ -173,13 +224,25 @@ def verify_data(state: dict[str, Any], path: Path, splits: dict[str, EncodedSpli
 def _verify_hashes(state: dict[str, Any], path: Path, wanted: dict[str, dict[str, str]]) -> None:
     for name, data in wanted.items():
         stored = state["data"][name]
+        anew = f"or train anew with `{_restart(path)}`"
         for key in ("text_sha256", "ids_sha256"):
             if stored[key] != data[key]:
                 raise CheckpointError(
                     f"{path} was trained on {name} data with {key} {stored[key][:12]}… ({stored['path']}), but "
-                    f"{data['path']} now has {data[key][:12]}…; restore that text, or train anew with "
-                    f"`{restart_command(state['contestant'])}`"
+                    f"{data['path']} now has {data[key][:12]}…; restore that text, {anew}"
                 )
+        borders = stored.get("borders_sha256")
+        if borders is None:
+            raise CheckpointError(
+                f"{path} does not record where the documents of {name} began when it was trained, so they may have "
+                f"been others; restore a checkpoint that does, {anew}"
+            )
+        if borders != data["borders_sha256"]:
+            raise CheckpointError(
+                f"{path} was trained on {name} data cut into other documents (borders_sha256 {borders[:12]}…, "
+                f"{data['path']} now has {data['borders_sha256'][:12]}…) of the same text; restore that separator or "
+                f"those files, {anew}"
+            )
 
 
 def verify_same_run(best: dict[str, Any], last: dict[str, Any], folder: Path) -> None:
@@ -194,7 +257,7 @@ def verify_same_run(best: dict[str, Any], last: dict[str, Any], folder: Path) ->
     if differing or best["best"] != last["best"]:
         raise CheckpointError(
             f"{folder / BEST} and {folder / LAST} are not of the same run ({', '.join(differing) or 'best'} differs); "
-            f"train anew with `{restart_command(last['contestant'])}`"
+            f"train anew with `{_restart(folder / LAST)}`"
         )
 
 

@@ -205,6 +205,7 @@ def val_prefix(split: EncodedSplit, tokenizer: Tokenizer, max_characters: int) -
         num_chars=int(tokenizer.token_num_chars[ids.numpy()].sum()),
         num_bytes=int(tokenizer.token_num_bytes[ids.numpy()].sum()),
         text_sha256=split.text_sha256,
+        borders_sha256=split.borders_sha256,
         tokenizer_fingerprint=split.tokenizer_fingerprint,
         ids_sha256=split.ids_sha256,
         path=split.path,

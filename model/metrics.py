@@ -6,6 +6,12 @@ from typing import Any
 
 from data.errors import CheckpointError, DataError
 from data.files import read_text, write_text
+from data.shapes import Kinds, check_object
+
+_FIELDS: dict[str, Kinds] = {
+    **dict.fromkeys(("step", "characters", "tokens", "flops"), int),
+    **dict.fromkeys(("seconds", "loss_nats", "learning_rate"), float),
+}
 
 
 class MetricsLog:
@@ -37,12 +43,17 @@ class MetricsLog:
         self.num_lines += 1
 
 
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """All records of a metrics file, oldest first. Raises DataError naming the damaged line."""
+def read_metrics(path: Path, *, mend: str) -> list[dict[str, Any]]:
+    """All records of a metrics file, oldest first. Raises DataError naming the damaged line and `mend`, a command."""
+    if not path.exists():
+        raise DataError(f"{path} does not exist; run `{mend}`")
     records: list[dict[str, Any]] = []
     for number, line in enumerate(read_text(path).split("\n")[:-1], start=1):
         try:
-            records.append(json.loads(line))
+            record = json.loads(line)
         except json.JSONDecodeError as error:
-            raise DataError(f"{path}, line {number}: not valid JSON ({error.msg}); train again") from error
+            raise DataError(f"{path}, line {number}: not valid JSON ({error.msg}); run `{mend}`") from error
+        records.append(check_object(record, _FIELDS, where=f"{path}, line {number}", mend=mend))
+        if "val_bits_per_char" in record:
+            check_object(record, {"val_bits_per_char": float}, where=f"{path}, line {number}", mend=mend)
     return records

@@ -1,11 +1,13 @@
 """report.json: the selected checkpoint of a finished run, scored on val and test, and what the run was."""
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from data.errors import CheckpointError, DataError
 from data.files import read_json, sha256_file, write_json
+from data.inputs import inputs_of, is_sealed, seal
 from model import checkpoint
 from model.evaluate import EvaluateConfig, describe, evaluate_split, write_nats
 from model.gpt import FLOPS_FORMULA, MiniGPT
@@ -15,6 +17,9 @@ from tokenizer.encode_splits import EncodedSplit
 
 REPORT = "report.json"
 SCORED = ("val", "test")
+SCORER_VERSION = 1
+"""Of how figures follow from a checkpoint and a text, and of what the report holds. It goes up with every change of
+the scoring (windows, context, counts, formulas) that can change a figure: older reports are made again."""
 
 
 def nats_path(folder: Path, split: str) -> Path:
@@ -58,13 +63,38 @@ def evaluate_contestant(
             "nats_file": path.name,
             "nats_sha256": sha256_file(path),
         }
-    report = _run_facts(model, best, last, splits["train"]) | {
-        "evaluate": _resolved(config, model.config.block_size),
-        "splits": scored,
-        "checkpoint_sha256": sha256_file(folder / checkpoint.BEST),
-    }
+    report = seal(
+        _run_facts(model, best, last, splits["train"])
+        | {
+            "evaluate": _resolved(config, model.config.block_size),
+            "splits": scored,
+            "checkpoint_sha256": sha256_file(folder / checkpoint.BEST),
+            "inputs": report_inputs(folder, tokenizer, splits, num_words, config, model.config.block_size),
+        }
+    )
     write_json(folder / REPORT, report)
     return report
+
+
+def report_inputs(
+    folder: Path,
+    tokenizer: Tokenizer,
+    splits: Mapping[str, EncodedSplit],
+    num_words: Mapping[str, int],
+    config: EvaluateConfig,
+    block_size: int,
+) -> dict[str, Any]:
+    """Everything that a report is made from: both checkpoints, texts and their documents, tokenizer, settings."""
+    return inputs_of(
+        SCORER_VERSION,
+        texts={name: split.text_input for name, split in splits.items()},
+        tokenizers={"tokenizer": tokenizer.fingerprint()},
+        settings=_resolved(config, block_size) | {"num_words": {name: num_words[name] for name in SCORED}},
+        files={
+            **{name: sha256_file(folder / name) for name in (checkpoint.BEST, checkpoint.LAST)},
+            **{f"{name}_ids": split.ids_sha256 for name, split in splits.items()},
+        },
+    )
 
 
 def _resolved(config: EvaluateConfig, block_size: int) -> dict[str, Any]:
@@ -97,23 +127,30 @@ def _run_facts(model: MiniGPT, best: dict[str, Any], last: dict[str, Any], train
     }
 
 
-def report_is_up_to_date(folder: Path, splits: dict[str, EncodedSplit], config: EvaluateConfig) -> bool:
-    """Whether report.json is of this best.pt, this configuration, these splits, and the losses that lie beside it."""
-    if not (folder / REPORT).exists() or not (folder / checkpoint.BEST).exists():
+def report_is_up_to_date(
+    folder: Path,
+    tokenizer: Tokenizer,
+    splits: Mapping[str, EncodedSplit],
+    num_words: Mapping[str, int],
+    config: EvaluateConfig,
+    block_size: int,
+) -> bool:
+    """Whether report.json is of these inputs (see `report_inputs`), unedited, and of the losses that lie beside it.
+
+    A report that is damaged or of an older version is not: it is simply made again.
+    """
+    if not all((folder / name).exists() for name in (REPORT, checkpoint.BEST, checkpoint.LAST)):
         return False
     try:
         report = read_json(folder / REPORT)
-        if report["evaluate"] != _resolved(config, report["model"]["block_size"]):
-            return False
-        if report["checkpoint_sha256"] != sha256_file(folder / checkpoint.BEST):
-            return False
-        stored = report["splits"]
-        return all(
-            stored[name]["ids_sha256"] == splits[name].ids_sha256
-            and stored[name]["text_sha256"] == splits[name].text_sha256
-            and nats_path(folder, name).exists()
-            and stored[name]["nats_sha256"] == sha256_file(nats_path(folder, name))
-            for name in SCORED
-        )
-    except (DataError, KeyError, TypeError):
-        return False  # a damaged report is simply made again
+    except DataError:
+        return False
+    if not is_sealed(report):
+        return False
+    if report.get("inputs") != report_inputs(folder, tokenizer, splits, num_words, config, block_size):
+        return False
+    return all(
+        nats_path(folder, name).exists()
+        and report["splits"][name]["nats_sha256"] == sha256_file(nats_path(folder, name))
+        for name in SCORED
+    )

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from data.errors import DivergedError
-from data.files import atomic_write, write_json
+from data.files import atomic_write, sha256_file, write_json
 from model import checkpoint
 from model.batches import windows_of
 from model.distributed import Processes, SaidByProcessZero
@@ -310,6 +310,7 @@ class Run:
             "optimizer": self.optimizer.state_dict(),
             "average": self.average if self.config.ema_decay > 0.0 else None,
             "metrics_lines": self.metrics.num_lines,
+            "metrics_sha256": sha256_file(self.metrics.path),
             "rng_cpu": torch.get_rng_state(),
             "rng_cuda": torch.cuda.get_rng_state() if self.device.type == "cuda" else None,
         }

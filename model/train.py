@@ -54,16 +54,10 @@ def train(
         model_config=model_config,
         train_config=train_config,
     )
-    last = folder / checkpoint.LAST
     processes = processes or Processes()
 
     def saved() -> dict[str, Any] | None:
-        if restart or not last.exists():
-            return None
-        state = checkpoint.load(last)
-        checkpoint.verify_tokenizer(state, last, tokenizer, tokenizer_path)
-        checkpoint.verify_run(state, last, identity)
-        return state
+        return None if restart else saved_state(folder, identity, tokenizer, tokenizer_path, train_config)
 
     state = processes.main_first(saved)
     if state is not None and state["finished"]:  # before a model and an optimizer are built, which takes seconds
@@ -97,3 +91,22 @@ def _threads(number: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def saved_state(
+    folder: Path, identity: dict[str, Any], tokenizer: Tokenizer, tokenizer_path: Path, train_config: TrainConfig
+) -> dict[str, Any] | None:
+    """last.pt of the run in `folder`, None if there is none yet; it must be of `identity` (checkpoint.identity_of).
+
+    Raises CheckpointError, naming the command that trains anew, when it is damaged or was made from other inputs.
+    """
+    last = folder / checkpoint.LAST
+    if not last.exists():
+        return None
+    state = checkpoint.load(last)
+    checkpoint.verify_tokenizer(state, last, tokenizer, tokenizer_path)
+    checkpoint.verify_run(state, last, identity)
+    if state["finished"]:
+        checkpoint.verify_environment(state, last, train_config)
+        checkpoint.verify_metrics(state, folder / checkpoint.METRICS, last)
+    return state

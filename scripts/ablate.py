@@ -9,13 +9,16 @@ interrupted, or limited by --limit, goes on where it stopped.
 
 import statistics
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from compare.steps import Steps
 from compare.table import as_text
 from compare.tune_runs import inputs_of_run
 from data.config import require
+from data.errors import DataError
 from data.files import read_json, write_json
+from data.inputs import is_sealed, seal
 from model import gpt
 from model.gpt import MiniGPTConfig
 from model.schedule import MODERN_TRAIN, Budget, TrainConfig
@@ -81,7 +84,7 @@ def main() -> None:
     steps = Steps(experiment, echo=lambda line: None)
     budget = Budget(arguments.unit, arguments.amount)
     path = experiment.layout.reports / f"ablation_{name}_{arguments.amount}_{arguments.unit}.json"
-    stored: dict[str, dict[str, Any]] = read_json(path) if path.exists() else {}
+    stored = kept_runs(path)
     results: dict[str, dict[str, Any]] = {}
     limit = arguments.limit
     for seed in range(1, arguments.seeds + 1):
@@ -106,15 +109,29 @@ def main() -> None:
                 restart=True,
                 progress=False,
             )
-            results[key] = {
-                "inputs": inputs,
-                "bits_per_char": result.best_val_bits_per_char,
-                "steps": result.spent.steps,
-                "seconds": result.spent.seconds,
-            }
+            results[key] = seal(
+                {
+                    "inputs": inputs,
+                    "bits_per_char": result.best_val_bits_per_char,
+                    "steps": result.spent.steps,
+                    "seconds": result.spent.seconds,
+                }
+            )
             write_json(path, stored | results)
             print(f"{key}: {result.best_val_bits_per_char:.4f} bits/char, {result.spent.steps:,} steps", flush=True)
     print(f"\n{table(results)}\n\n{arguments.amount} {arguments.unit} of training a run; wrote {path}")
+
+
+def kept_runs(path: Path) -> dict[str, dict[str, Any]]:
+    """The finished runs in `path` by key; those that are damaged or edited are left out, and trained again."""
+    if not path.exists():
+        return {}
+    try:
+        stored = read_json(path)
+    except DataError as error:
+        print(f"{error}: training all runs anew")
+        return {}
+    return {key: run for key, run in stored.items() if is_sealed(run)} if isinstance(stored, dict) else {}
 
 
 def configs_of(steps: Steps, name: str, variant: str, budget: Budget, seed: int) -> tuple[MiniGPTConfig, TrainConfig]:

@@ -247,17 +247,21 @@ def _say_stopped(signal_name: str) -> None:
 
 
 def _for_the_user(message: str, arguments: list[str]) -> str:
-    """The message with the experiment in the commands it names, so that they can be pasted.
+    """The message with the experiment and its settings in the commands it names, ready to be pasted.
 
     A command stands alone in backticks. What the user typed may look like one, and stays as it was typed.
 
     >>> _for_the_user("too old; run `make data`", ["--config", "demo"])
     'too old; run `make data EXPERIMENT=demo`'
+    >>> _for_the_user("run `make train-char FORCE=1`", ["--set", "train.seed=2", "--set", "train.batch_size=8"])
+    "run `make train-char FORCE=1 SET='train.seed=2 train.batch_size=8'`"
     """
-    config = parser(None).parse_known_args(arguments)[0].config
-    if config == DEFAULT_EXPERIMENT:
-        return message
+    given = parser(None).parse_known_args(arguments)[0]
+    options = f" EXPERIMENT={shlex.quote(given.config)}" if given.config != DEFAULT_EXPERIMENT else ""
+    if given.set:
+        options += f" SET={shlex.quote(' '.join(given.set))}"
     typed = sorted({text for argument in arguments for text in (argument, argument.partition("=")[2]) if "`" in text})
     pieces = re.split("(" + "|".join(map(re.escape, reversed(typed))) + ")", message) if typed else [message]
-    command = r"`make \1 EXPERIMENT=" + shlex.quote(config).replace("\\", r"\\") + "`"
-    return "".join(piece if piece in typed else _MAKE.sub(command, piece) for piece in pieces)
+    return "".join(
+        piece if piece in typed else _MAKE.sub(lambda found: f"`make {found[1]}{options}`", piece) for piece in pieces
+    )

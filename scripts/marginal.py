@@ -4,10 +4,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from compare.marginal import JSON, as_text, marginal_gap
+from compare.marginal import JSON, VERSION, as_text, marginal_gap
 from compare.passages import choose_passages
 from compare.steps import Steps
+from data.errors import DataError
 from data.files import read_json, sha256_file, write_json
+from data.inputs import borders_sha256, is_sealed, seal
 from data.lock import alone
 from model import checkpoint
 from scripts import cli
@@ -27,8 +29,7 @@ def main() -> None:
         steps.experiment.run_folder(name, steps.experiment.seeds_of(name)[0]),
         steps.layout.tokenizer(name),
     )
-    if not (folder / checkpoint.BEST).exists():
-        steps.train(name)
+    steps.train(name)  # finishes the run, or refuses one that was made from other inputs
     test, tokenizer = steps.data()["test"], steps.tokenizer(name)
     model, _ = checkpoint.load_model(folder, "best", tokenizer, tokenizer_path)
     passages = choose_passages(
@@ -42,23 +43,33 @@ def main() -> None:
         model, tokenizer, passages, samples=arguments.samples, seed=arguments.seed, progress=sys.stderr.isatty()
     )
     provenance = {
+        "version": VERSION,
         "test_text_sha256": test.sha256,
+        "test_borders_sha256": borders_sha256(test.document_offsets),
         "tokenizer_fingerprint": tokenizer.fingerprint(),
         "checkpoint_sha256": sha256_file(folder / checkpoint.BEST),
     }
     path = steps.layout.reports / JSON
     with alone(path):  # others of another process, which may end at the same time, must not be lost
-        write_json(path, {**_others(path, test.sha256), name: {**provenance, **result}})
+        write_json(path, {**_others(path, provenance), name: seal({**provenance, **result})})
     print(as_text(name, result))
     steps.echo(f"marginal: wrote {path}")
 
 
-def _others(path: Path, test_text_sha256: str) -> dict[str, Any]:
-    """What earlier calls found for the other contestants on the same test text."""
+def _others(path: Path, provenance: dict[str, Any]) -> dict[str, Any]:
+    """What earlier calls found for the other contestants on the same test text; a damaged file holds nothing."""
     if not path.exists():
         return {}
-    stored: dict[str, dict[str, Any]] = read_json(path)
-    return {name: found for name, found in stored.items() if found["test_text_sha256"] == test_text_sha256}
+    try:
+        stored = read_json(path)
+    except DataError:
+        return {}
+    same = ("version", "test_text_sha256", "test_borders_sha256")
+    return {
+        name: found
+        for name, found in (stored.items() if isinstance(stored, dict) else ())
+        if is_sealed(found) and all(found.get(key) == provenance[key] for key in same)
+    }
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from compare.steps import Steps
 from compare.study_plot import draw_study, study_plot_paths
 from data.errors import ConfigError, DataError
 from data.files import read_json, write_json
+from data.inputs import is_sealed, output_hashes, seal
 from data.lock import alone
 from scripts import cli
 from tokenizer.bpe import BPETokenizer
@@ -39,12 +40,15 @@ def main() -> None:
     path = reports / "study.json"
     written = (path, *study_plot_paths(reports))
     study = _stored(path) if all(file.exists() for file in written) else {}
-    if study.get("inputs") == study_inputs(config, splits, contestants, gpt2):
+    if study.get("inputs") == study_inputs(config, splits, contestants, gpt2) and study.get("outputs") == output_hashes(
+        study_plot_paths(reports)
+    ):
         print(f"study: up to date ({path})")
     else:
         study = run_study(config, splits, contestants, gpt2=gpt2)
         with alone(path):
             draw_study(reports, study)
+            study = seal(study | {"outputs": output_hashes(study_plot_paths(reports))})
             write_json(path, study)  # last: it is what says that the pictures are its own
         print("study: wrote " + ", ".join(map(str, written)))
     print(f"\n{as_text(study)}")
@@ -55,12 +59,12 @@ def main() -> None:
 
 
 def _stored(path: Path) -> dict[str, Any]:
-    """The study as it was written; nothing if the file is damaged, and then it is simply made again."""
+    """The study as it was written; nothing if the file is damaged or edited, and then it is simply made again."""
     try:
         study = read_json(path)
     except DataError:
         return {}
-    return study if isinstance(study, dict) else {}
+    return study if is_sealed(study) else {}
 
 
 def _embedding_dim(steps: Steps) -> int:

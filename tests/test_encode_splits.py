@@ -89,7 +89,9 @@ def test_files_and_manifest(tmp_path: Path) -> None:
     assert sorted(snapshot(tmp_path)) == sorted([*names, "manifest.json"])
     manifest = json.loads((tmp_path / "manifest.json").read_bytes())
     assert manifest == returned
-    assert list(manifest) == ["tokenizer_kind", "tokenizer_fingerprint", "vocab_size", "splits"]
+    assert list(manifest) == [
+        *("inputs", "tokenizer_kind", "tokenizer_fingerprint", "vocab_size", "splits", "content_sha256"),
+    ]
     assert (manifest["tokenizer_kind"], manifest["vocab_size"]) == ("byte", 256)
     train, raw = manifest["splits"]["train"], SPLITS["train"].text.encode()
     assert train == {
@@ -98,6 +100,7 @@ def test_files_and_manifest(tmp_path: Path) -> None:
         "num_bytes": len(raw),
         "num_documents": 3,
         "text_sha256": hashlib.sha256(raw).hexdigest(),
+        "borders_sha256": hashlib.sha256(np.array(SPLITS["train"].document_offsets, "<i8").tobytes()).hexdigest(),
         "ids_sha256": hashlib.sha256((tmp_path / "train_ids.pt").read_bytes()).hexdigest(),
         "document_offsets": "train_docs.npy",
         "document_offsets_sha256": hashlib.sha256((tmp_path / "train_docs.npy").read_bytes()).hexdigest(),

@@ -380,7 +380,8 @@ def test_a_run_that_exists_is_resumed_refused_or_with_force_restarted_and_never_
     other = ["--config", config, "--set", "train.learning_rate=0.01"]
     assert run_verb(monkeypatch, train_script.main, *other) == 2
     err = capsys.readouterr().err.strip().split("\n")[-1]
-    assert "train.learning_rate was 0.003, is 0.01" in err and f"`make train-char FORCE=1 EXPERIMENT={config}`" in err
+    assert "train.learning_rate was 0.003, is 0.01" in err
+    assert f"`make train-char FORCE=1 EXPERIMENT={config} SET=train.learning_rate=0.01`" in err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert run_verb(monkeypatch, train_script.main, *other, "--force") == 0
     records = json_lines(folder / "metrics.jsonl")

@@ -111,21 +111,39 @@ def test_the_selected_checkpoint_is_scored_not_the_last(tmp_path, monkeypatch):
 
 def test_a_report_is_up_to_date_until_something_it_rests_on_changes(tmp_path):
     splits, folder = house(tmp_path), tmp_path / "run"
-    assert not report_is_up_to_date(folder, splits, CONFIG)
+
+    def up_to_date(splits=splits, config=CONFIG, words=WORDS):
+        return report_is_up_to_date(folder, TOKENS, splits, words, config, 8)
+
+    assert not up_to_date()
     evaluated(tmp_path, splits)
-    assert report_is_up_to_date(folder, splits, CONFIG)
-    assert report_is_up_to_date(folder, splits, dataclasses.replace(CONFIG, stride=4))  # what null stands for
-    assert not report_is_up_to_date(folder, splits, dataclasses.replace(CONFIG, stride=8))
-    other = splits | {"test": dataclasses.replace(splits["test"], ids_sha256="0" * 64)}
-    assert not report_is_up_to_date(folder, other, CONFIG)
-    for name in ("val_nats.npz", "best.pt", "report.json"):
+    assert up_to_date()
+    assert up_to_date(config=dataclasses.replace(CONFIG, stride=4))  # what null stands for
+    assert not up_to_date(config=dataclasses.replace(CONFIG, stride=8))
+    assert not up_to_date(words=WORDS | {"test": 8})
+    for split in ("train", "val", "test"):
+        for key in ("ids_sha256", "text_sha256", "borders_sha256"):
+            other = splits | {split: dataclasses.replace(splits[split], **{key: "0" * 64})}
+            assert not up_to_date(other), (split, key)
+    for name in ("val_nats.npz", "best.pt", "last.pt", "report.json"):
         whole = (folder / name).read_bytes()
         (folder / name).write_bytes(whole[:-5])
-        assert not report_is_up_to_date(folder, splits, CONFIG), name
+        assert not up_to_date(), name
         (folder / name).unlink()
-        assert not report_is_up_to_date(folder, splits, CONFIG), name
+        assert not up_to_date(), name
         (folder / name).write_bytes(whole)
-    assert report_is_up_to_date(folder, splits, CONFIG)
+    assert up_to_date()
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "null", '{"splits": null}', ""])
+def test_a_report_of_another_shape_is_made_again(tmp_path, text):
+    splits, folder = house(tmp_path), tmp_path / "run"
+    report = evaluated(tmp_path, splits)
+    (folder / "report.json").write_text(text)
+    assert not report_is_up_to_date(folder, TOKENS, splits, WORDS, CONFIG, 8)
+    report["splits"]["test"]["bits_per_char"] = 0.7  # an edited figure
+    (folder / "report.json").write_text(json.dumps(report))
+    assert not report_is_up_to_date(folder, TOKENS, splits, WORDS, CONFIG, 8)
 
 
 def test_an_unfinished_run_is_not_scored(tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare import report
 from compare.baselines import BASELINES
 from compare.experiment import Experiment, load_experiment
+from compare.marginal import VERSION as MARGINAL_VERSION
 from compare.plots import curve_paths
 from compare.report import Materials, comparison_is_up_to_date, comparison_text, write_comparison
 from compare.runs import Entry
@@ -26,12 +27,14 @@ from compare.table import TERMINAL_COLUMNS, not_held_equal, row_of, table_cells
 from data import splits
 from data.errors import ReportError
 from data.files import read_json, sha256_file, sha256_text
+from data.inputs import SEAL, seal
 
 NAMES = ("bpe", "char")  # the order of the experiment file
 SEEDS = (1, 2)
 KEYS = {
     *("version", "experiment", "verdict", "rows", "not_held_equal", "statistics", "baselines", "where_bits_go"),
     *("intrinsic", "sweep", "marginal", "reports", "fingerprints", "test_text_sha256", "flops_formula", "corpus"),
+    *("inputs", "outputs", "content_sha256"),
 }
 
 
@@ -59,7 +62,7 @@ class Finished:
         return shutil.copytree(self.folder, folder / "reports")
 
     def is_up_to_date(self, folder: Path, entries: list[Entry] | None = None) -> bool:
-        return comparison_is_up_to_date(folder, entries or self.entries, self.experiment)
+        return comparison_is_up_to_date(folder, entries or self.entries, self.experiment, self.materials)
 
     def write(self, folder: Path, entries: list[Entry] | None = None) -> None:
         write_comparison(folder, self.experiment, entries or self.entries, self.materials, echo=lambda _line: None)
@@ -376,9 +379,14 @@ def test_a_removed_page_is_made_again_as_it_was(finished: Finished) -> None:
 def sweep_beside(finished: Finished, folder: Path, **changes: Any) -> dict[str, Any]:
     """A sweep's file in `folder`: the experiment's own points, with `changes`."""
     sweep = sweep_of(finished.experiment, finished.entries) | changes
-    (folder / "sweep.json").write_text(json.dumps(sweep), encoding="utf-8")
+    (folder / "sweep.json").write_text(json.dumps(seal(sweep)), encoding="utf-8")
     stored: dict[str, Any] = read_json(folder / "sweep.json")
-    return stored
+    return {key: value for key, value in stored.items() if key != SEAL}
+
+
+def said(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """A comparison without what tells how it was made."""
+    return {key: value for key, value in summary.items() if key not in ("inputs", "outputs", SEAL)}
 
 
 @pytest.mark.usefixtures("curves_and_samples_are_left_out")
@@ -389,7 +397,7 @@ def test_a_sweep_of_the_same_text_is_taken_up_and_let_go(finished: Finished, tmp
     assert not finished.is_up_to_date(folder)
     finished.write(folder)
     stored = read_json(folder / "comparison.json")
-    assert stored == finished.summary | {"sweep": sweep}
+    assert said(stored) == said(finished.summary) | {"sweep": sweep}
     assert 'id="sweep"' in (folder / "index.html").read_text(encoding="utf-8")
     assert 'id="sweep"' not in without["index.html"].decode("utf-8")
     assert finished.is_up_to_date(folder)
@@ -401,20 +409,28 @@ def test_a_sweep_of_the_same_text_is_taken_up_and_let_go(finished: Finished, tmp
 
 def test_a_sweep_of_another_text_is_left_alone(finished: Finished, tmp_path: Path) -> None:
     folder = finished.copy(tmp_path)
-    sweep_beside(finished, folder, test_text_sha256="0" * 64)
+    for key in ("test_text_sha256", "test_borders_sha256"):
+        sweep_beside(finished, folder, **{key: "0" * 64})
+        assert finished.is_up_to_date(folder), key
+    sweep_beside(finished, folder, version=0)  # of before it said which documents it was scored on
+    assert finished.is_up_to_date(folder)
+    sweep_beside(finished, folder, reports={"bpe": ["0" * 64]})  # of runs that are there no more
     assert finished.is_up_to_date(folder)
 
 
 def marginal_of(finished: Finished, name: str, **changes: Any) -> dict[str, Any]:
     """A bound for the second seed's checkpoint of a contestant, as `make marginal` stores it."""
     run = next(entry for entry in finished.entries if entry.name == name).runs[1]
-    return {
+    found = {
+        "version": MARGINAL_VERSION,
         "checkpoint_sha256": run.report["checkpoint_sha256"],
         "test_text_sha256": run.test["text_sha256"],
+        "test_borders_sha256": run.test_borders_sha256,
         "num_chars": 4_000,
         "gap_percent": {"value": 1.25, "low": 0.75, "high": 1.75},
         "passages": ["left out"],
-    } | changes
+    }
+    return seal(found | changes)
 
 
 @pytest.mark.usefixtures("curves_and_samples_are_left_out")
@@ -428,7 +444,8 @@ def test_the_marginal_bound_of_a_run_is_taken_up_and_said(finished: Finished, tm
     assert finished.is_up_to_date(folder)
     for one in found.values():
         del one["passages"]
-    assert read_json(folder / "comparison.json") == finished.summary | {"marginal": found}
+        del one[SEAL]
+    assert said(read_json(folder / "comparison.json")) == said(finished.summary) | {"marginal": found}
     sentence = "bpe: all segmentations together need about 1.2 % fewer bits than its own (95 % interval 0.8 to 1.8 %"
     for name in ("comparison.txt", "comparison.md"):
         text = " ".join((folder / name).read_text(encoding="utf-8").split())
@@ -437,7 +454,34 @@ def test_the_marginal_bound_of_a_run_is_taken_up_and_said(finished: Finished, tm
     assert sentence in html.unescape((folder / "index.html").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("key", ["checkpoint_sha256", "test_text_sha256"])
+@pytest.mark.usefixtures("curves_and_samples_are_left_out")
+def test_a_marginal_bound_over_one_passage_has_no_interval(finished: Finished, tmp_path: Path) -> None:
+    folder = finished.copy(tmp_path)
+    found = {"bpe": marginal_of(finished, "bpe", gap_percent={"value": 1.25, "low": None, "high": None})}
+    (folder / "marginal.json").write_text(json.dumps(found), encoding="utf-8")
+    finished.write(folder)
+    sentence = "fewer bits than its own (one passage: no interval, 4,000 characters)"
+    for name in ("comparison.txt", "comparison.md", "index.html"):
+        text = " ".join(html.unescape((folder / name).read_text(encoding="utf-8")).split())
+        assert sentence in text, name
+
+
+def test_an_edited_neighbour_is_refused(finished: Finished, tmp_path: Path) -> None:
+    folder = finished.copy(tmp_path)
+    found = {"bpe": marginal_of(finished, "bpe")}
+    found["bpe"]["gap_percent"]["value"] = 9.0
+    (folder / "marginal.json").write_text(json.dumps(found), encoding="utf-8")
+    with pytest.raises(ReportError, match=r"marginal\.json: bpe is not as it was written; run `make marginal CONT"):
+        finished.is_up_to_date(folder)
+    (folder / "marginal.json").unlink()
+    sweep_beside(finished, folder)
+    edited = read_json(folder / "sweep.json") | {"experiment": "edited"}
+    (folder / "sweep.json").write_text(json.dumps(edited), encoding="utf-8")
+    with pytest.raises(ReportError, match=r"sweep\.json is not as it was written; run `make sweep`"):
+        finished.is_up_to_date(folder)
+
+
+@pytest.mark.parametrize("key", ["version", "checkpoint_sha256", "test_text_sha256", "test_borders_sha256"])
 def test_a_marginal_bound_of_another_run_or_text_is_left_alone(finished: Finished, tmp_path: Path, key: str) -> None:
     folder = finished.copy(tmp_path)
     found = {"bpe": marginal_of(finished, "bpe", **{key: "0" * 64}), "gone": marginal_of(finished, "bpe")}
@@ -449,7 +493,9 @@ def test_a_marginal_bound_of_another_run_or_text_is_left_alone(finished: Finishe
 def test_a_damaged_neighbour_names_the_file_and_the_ways_on(finished: Finished, tmp_path: Path, verb: str) -> None:
     folder = finished.copy(tmp_path)
     (folder / f"{verb}.json").write_text("{", encoding="utf-8")
-    with pytest.raises(ReportError, match=rf"{verb}\.json is not valid JSON.*remove the file, or run `make {verb}`"):
+    with pytest.raises(
+        ReportError, match=rf"{verb}\.json is not valid JSON.*; run `make {verb}` to make it again, or r"
+    ):
         finished.is_up_to_date(folder)
 
 

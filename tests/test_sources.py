@@ -288,10 +288,13 @@ def test_single_file_without_a_separator_is_refused_with_the_way_on(folder: Path
     assert not Layout(folder).processed.exists()
 
 
-def test_damaged_manifest_is_named(prepared: Layout) -> None:
-    prepared.corpus_manifest.write_text('{"text": ')
-    with pytest.raises(DataError, match=r"manifest\.json is not valid JSON"):
-        prepare(BY_HASH, prepared)
+@pytest.mark.parametrize("text", ['{"text": ', "", "{}", "[]", "null", '{"text": 3}', '{"text": {"splits": null}}'])
+def test_a_damaged_manifest_is_made_again(prepared: Layout, text: str) -> None:
+    before = prepared.corpus_manifest.read_bytes()
+    prepared.corpus_manifest.write_text(text)
+    assert not is_up_to_date(BY_HASH, prepared)
+    prepare(BY_HASH, prepared)
+    assert prepared.corpus_manifest.read_bytes() == before
 
 
 LONG_TEXTS = [f"Documentation {number}.\n" * 20 for number in range(60)]

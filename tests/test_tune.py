@@ -22,6 +22,7 @@ from compare.experiment import Experiment, load_experiment
 from compare.runs import Entry
 from compare.steps import Steps
 from compare.tune import (
+    VERSION,
     grid_of,
     inputs_of,
     outcome_of,
@@ -32,6 +33,7 @@ from compare.tune import (
 )
 from data.errors import ConfigError
 from data.files import read_json, write_json
+from data.inputs import seal
 from model import checkpoint
 from model.run import Run as TrainingRun
 from scripts import cli, tune
@@ -370,6 +372,7 @@ def test_a_damaged_or_older_result_is_none(tmp_path: Path) -> None:
 # What a report may say
 
 MODEL = {"vocab_size": 9, "block_size": 16}
+TEXTS = {name: {"text_sha256": name[0], "borders_sha256": "b"} for name in ("train", "val", "test")}
 
 
 def entry_of(name: str, rate: float, **changes: Any) -> Entry:
@@ -377,8 +380,7 @@ def entry_of(name: str, rate: float, **changes: Any) -> Entry:
         "train": {"learning_rate": rate, "batch_size": 8, "seed": 3, "num_threads": 2, "budget": {"amount": 6_000}},
         "model": MODEL,
         "tokenizer": {"fingerprint": f"of {name}"},
-        "train_text_sha256": "t",
-        "splits": {"val": {"text_sha256": "v"}},
+        "inputs": {"texts": TEXTS},
     }
     return Entry(name, (SimpleNamespace(report=report | changes),))  # type: ignore[arg-type]
 
@@ -394,14 +396,13 @@ def report_folder(tmp_path: Path, best: dict[str, float], edge: tuple[str, ...] 
                 model=MODEL,
                 train={"batch_size": 8, "seed": 1, "num_threads": 1, "budget": {"amount": 600}, "learning_rate": 1.0},
                 tokenizer_fingerprint=f"of {name}",
-                train_text_sha256="t",
-                val_text_sha256="v",
+                texts=TEXTS,
             ),
         }
         for name, rate in best.items()
     }
-    tuning = {"version": 1, "experiment": "words", "rates": [0.001, 0.002, 0.004], "contestants": contestants}
-    write_json(tmp_path / "tune.json", tuning | {"budget": {"unit": "characters", "amount": 600}})
+    tuning = {"version": VERSION, "experiment": "words", "rates": [0.001, 0.002, 0.004], "contestants": contestants}
+    write_json(tmp_path / "tune.json", seal(tuning | {"budget": {"unit": "characters", "amount": 600}}))
     return tmp_path
 
 
@@ -445,8 +446,9 @@ def test_without_a_grid_only_unequal_rates_are_worth_a_sentence(tmp_path: Path) 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"train_text_sha256": "other"},
-        {"splits": {"val": {"text_sha256": "other"}}},
+        {"inputs": {"texts": TEXTS | {"train": {"text_sha256": "other", "borders_sha256": "b"}}}},
+        {"inputs": {"texts": TEXTS | {"train": {"text_sha256": "t", "borders_sha256": "other"}}}},
+        {"inputs": {"texts": TEXTS | {"val": {"text_sha256": "other", "borders_sha256": "b"}}}},
         {"tokenizer": {"fingerprint": "other"}},
         {"model": MODEL | {"block_size": 32}},
         {"train": {"learning_rate": 0.004, "batch_size": 16}},

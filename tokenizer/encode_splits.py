@@ -1,6 +1,7 @@
 """Cleaned splits -> id tensors on disk, proven lossless before they are written. The room's only torch user."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,25 @@ import torch
 
 from data.errors import DataError, TokenizerError
 from data.files import atomic_write, read_json, sha256_file, write_json
+from data.inputs import TextInput, borders_sha256, inputs_of, is_sealed, seal, text_input
 from data.layout import SPLITS
+from data.shapes import Kinds, check_object, read_object
 from data.splits import Split
 from tokenizer.base import Int64Array, Tokenizer
 
 MANIFEST = "manifest.json"
+ENCODER_VERSION = 1
+"""Of how ids follow from text and tokenizer, and of what the manifest holds. It goes up with every change of the
+encoding that can give other ids: what an older version encoded is encoded again."""
+_MANIFEST_FIELDS: dict[str, Kinds] = {"tokenizer_fingerprint": str, "vocab_size": int, "splits": dict}
+_SPLIT_FIELDS: dict[str, Kinds] = {
+    "num_chars": int,
+    "num_bytes": int,
+    "text_sha256": str,
+    "ids_sha256": str,
+    "document_offsets": str,
+    "document_offsets_sha256": str,
+}
 
 
 @dataclass(frozen=True)
@@ -32,12 +47,19 @@ class EncodedSplit:
     """UTF-8 bytes of the split's text."""
     text_sha256: str
     """Hash of the cleaned text these ids stand for."""
+    borders_sha256: str
+    """Hash of where its documents begin, in characters (data.inputs.borders_sha256)."""
     tokenizer_fingerprint: str
     """Fingerprint of the tokenizer that made them."""
     ids_sha256: str
     """Hash of the tensor file, the data hash that checkpoints keep."""
     path: Path
     """The tensor file, for messages."""
+
+    @property
+    def text_input(self) -> TextInput:
+        """The text as an input of what is made from it."""
+        return TextInput(self.text_sha256, self.borders_sha256)
 
 
 def encode_split(split: Split, tokenizer: Tokenizer) -> tuple[torch.Tensor, Int64Array]:
@@ -101,38 +123,45 @@ def write_encoded(folder: Path, splits: dict[str, Split], tokenizer: Tokenizer) 
             "num_bytes": len(split.text.encode("utf-8")),
             "num_documents": len(offsets) - 1,
             "text_sha256": split.sha256,
+            "borders_sha256": borders_sha256(split.document_offsets),
             "ids_sha256": sha256_file(ids_path),
             "document_offsets": offsets_path.name,
             "document_offsets_sha256": sha256_file(offsets_path),
         }
-    manifest = {
-        "tokenizer_kind": tokenizer.kind,
-        "tokenizer_fingerprint": tokenizer.fingerprint(),
-        "vocab_size": tokenizer.vocab_size,
-        "splits": described,
-    }
+    manifest = seal(
+        {
+            "inputs": encoding_inputs(splits, tokenizer.fingerprint()),
+            "tokenizer_kind": tokenizer.kind,
+            "tokenizer_fingerprint": tokenizer.fingerprint(),
+            "vocab_size": tokenizer.vocab_size,
+            "splits": described,
+        }
+    )
     write_json(folder / MANIFEST, manifest)
     return manifest
 
 
-def is_up_to_date(folder: Path, splits: dict[str, Split], fingerprint: str) -> bool:
-    """Whether `folder` holds exactly these splits under exactly this tokenizer, judged by content."""
+def encoding_inputs(splits: Mapping[str, Split], fingerprint: str) -> dict[str, Any]:
+    """Everything that encoded splits are made from: texts, their documents, and the tokenizer's `fingerprint`."""
+    texts = {name: text_input(split.sha256, split.document_offsets) for name, split in splits.items()}
+    return inputs_of(ENCODER_VERSION, texts=texts, tokenizers={"tokenizer": fingerprint})
+
+
+def is_up_to_date(folder: Path, splits: Mapping[str, Split], fingerprint: str) -> bool:
+    """Whether `folder` holds exactly these splits under exactly this tokenizer, judged by content.
+
+    A manifest that is damaged, edited or of an older version is not: what it described is simply made again.
+    """
     if not (folder / MANIFEST).exists():
         return False
     try:
         manifest = read_json(folder / MANIFEST)
-        return _matches(folder, manifest, splits, fingerprint)
-    except (DataError, KeyError, TypeError):
-        return False  # a damaged manifest: everything it described is simply made again
-
-
-def _matches(folder: Path, manifest: dict[str, Any], splits: dict[str, Split], fingerprint: str) -> bool:
-    if manifest["tokenizer_fingerprint"] != fingerprint or set(manifest["splits"]) != set(splits):
+    except DataError:
         return False
-    for name, split in splits.items():
-        stored = manifest["splits"][name]
-        if stored["text_sha256"] != split.sha256 or stored["num_documents"] != len(split.document_offsets) - 1:
-            return False
+    if not is_sealed(manifest) or manifest.get("inputs") != encoding_inputs(splits, fingerprint):
+        return False
+    for name in splits:
+        stored = manifest["splits"][name]  # sealed, so it holds what was written
         for path, wanted in (
             (folder / f"{name}_ids.pt", stored["ids_sha256"]),
             (folder / stored["document_offsets"], stored["document_offsets_sha256"]),
@@ -148,28 +177,30 @@ def load_encoded(folder: Path, tokenizer: Tokenizer, *, tokenizer_path: Path, ma
     `tokenizer_path` and `make` (the command that mends it) are for the message. Raises DataError.
     """
     manifest_path = folder / MANIFEST
-    if not manifest_path.exists():
-        raise DataError(f"{manifest_path} does not exist; run `{make}`")
-    manifest = read_json(manifest_path)
+    manifest = read_object(manifest_path, _MANIFEST_FIELDS, mend=make)
+    check_object(manifest["splits"], dict.fromkeys(SPLITS, dict), where=f"{manifest_path}: splits", mend=make)
     stored = manifest["tokenizer_fingerprint"]
     if stored != tokenizer.fingerprint():
         raise DataError(
             f"{manifest_path} was encoded by tokenizer {stored[:12]}…, but {tokenizer_path} is "
             f"{tokenizer.fingerprint()[:12]}…; run `{make}`"
         )
-    return {name: _load_split(folder, name, manifest, tokenizer.vocab_size, make) for name in SPLITS}
+    return {name: _load_split(folder, name, manifest, tokenizer, make) for name in SPLITS}
 
 
-def _load_split(folder: Path, name: str, manifest: dict[str, Any], vocab_size: int, make: str) -> EncodedSplit:
-    stored = manifest["splits"][name]
+def _load_split(folder: Path, name: str, manifest: dict[str, Any], tokenizer: Tokenizer, make: str) -> EncodedSplit:
+    where = f"{folder / MANIFEST}: splits.{name}"
+    stored = check_object(manifest["splits"][name], _SPLIT_FIELDS, where=where, mend=make)
     path, offsets_path = folder / f"{name}_ids.pt", folder / stored["document_offsets"]
     _verify(path, stored["ids_sha256"], folder / MANIFEST, make)
     _verify(offsets_path, stored["document_offsets_sha256"], folder / MANIFEST, make)
     ids = torch.load(path, weights_only=True, mmap=True)
     if not (isinstance(ids, torch.Tensor) and ids.dtype == torch.long and ids.ndim == 1):
         raise DataError(f"{path} does not hold a 1-D long tensor; run `{make}`")
-    check_id_range(ids, vocab_size, path, make)
+    check_id_range(ids, tokenizer.vocab_size, path, make)
     offsets = np.load(offsets_path, allow_pickle=False)
+    if not (offsets.ndim == 1 and len(offsets) and offsets[0] == 0 and offsets[-1] == len(ids)):
+        raise DataError(f"{offsets_path} does not cover the {len(ids)} ids of {path}; run `{make}`")
     return EncodedSplit(
         name=name,
         ids=ids,
@@ -177,10 +208,17 @@ def _load_split(folder: Path, name: str, manifest: dict[str, Any], vocab_size: i
         num_chars=stored["num_chars"],
         num_bytes=stored["num_bytes"],
         text_sha256=stored["text_sha256"],
+        borders_sha256=stored["borders_sha256"] if is_sealed(manifest) else _borders_of(ids, offsets, tokenizer),
         tokenizer_fingerprint=manifest["tokenizer_fingerprint"],
         ids_sha256=stored["ids_sha256"],
         path=path,
     )
+
+
+def _borders_of(ids: torch.Tensor, offsets: Int64Array, tokenizer: Tokenizer) -> str:
+    """The hash of the document borders from the ids themselves, for manifests of before they held it."""
+    ends = np.cumsum(tokenizer.token_num_chars[ids.numpy()], dtype=np.int64)
+    return borders_sha256(np.concatenate([np.zeros(1, np.int64), ends])[offsets])
 
 
 def _verify(path: Path, wanted: str, manifest: Path, make: str) -> None:

@@ -14,13 +14,14 @@ import regex
 from numpy.typing import NDArray
 
 from data.config import require
+from data.inputs import text_input
 from data.splits import Split
 from tokenizer.base import Int64Array, Tokenizer
 from tokenizer.bpe import BPETokenizer
 from tokenizer.pretokenize import SplitPattern
 from tokenizer.reference import StopReason
 from tokenizer.trace import spelled
-from tokenizer.train import TokenizerConfig, train_tokenizer
+from tokenizer.train import TRAINER_VERSION, TokenizerConfig, train_tokenizer
 
 STUDIED_PATTERNS: tuple[SplitPattern, ...] = ("gpt2", "space", "none")
 GPT2 = "GPT-2's own"
@@ -34,7 +35,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 }
 """Words stand as in running text, with the space before them."""
 
-_FORMAT = 1  # raise it when the figures are computed differently, so that old results are made again
+_FORMAT = 2  # raise it when the figures are computed differently, so that old results are made again
 _NUM_BYTES = 256
 _GLUED = regex.compile(r"\p{L}.*[\p{P}\p{S}]|[\p{P}\p{S}].*\p{L}", regex.DOTALL)
 _PERCENTILES = (5, 50, 95)
@@ -66,7 +67,8 @@ def study_inputs(
     return {
         "format": _FORMAT,
         **asdict(config),
-        "texts": {name: split.sha256 for name, split in splits.items()},
+        "trainer_version": TRAINER_VERSION,
+        "texts": {name: asdict(text_input(split.sha256, split.document_offsets)) for name, split in splits.items()},
         "contestants": {name: tokenizer.fingerprint() for name, tokenizer in contestants.items()},
         "gpt2": gpt2.fingerprint() if gpt2 else None,
     }

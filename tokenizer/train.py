@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from data.config import require
 from data.errors import TokenizerError
 from data.files import sha256_text
+from data.inputs import borders_sha256
 from data.splits import Split
 from tokenizer import engine, reference
 from tokenizer.base import Tokenizer
@@ -25,6 +26,9 @@ Engine = Literal["fast", "reference"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 BPE_KINDS = ("char_bpe", "byte_bpe")
 _OWN = "own_settings"
+TRAINER_VERSION = 1
+"""Of how a tokenizer follows from text and settings. It goes up with every change of the training (engine, alphabet,
+prefix, split patterns) that can give another tokenizer for the same text: files of older versions are made anew."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +75,15 @@ def provenance(
 ) -> dict[str, Any]:
     """What a tokenizer depends on: equal provenance means that training again would give the same file.
 
-    The merges depend on the train prefix, the base characters on which characters occur anywhere; nothing else of
-    val and test enters. `own_settings` replace configured values for this one training (given on the command line);
-    what they replaced is recorded, see `effective_settings`.
+    The merges depend on the train prefix and its documents, because no pair reaches across two of them; the base
+    characters on which characters occur anywhere; nothing else of val and test enters. `own_settings` replace
+    configured values for this one training (given on the command line); what they replaced is recorded, see
+    `effective_settings`.
     """
     for split in splits.values():
         _require_utf8(split)
     config = replace(configured, **own_settings)
-    found: dict[str, Any] = {"kind": config.kind}
+    found: dict[str, Any] = {"kind": config.kind, "trainer_version": TRAINER_VERSION}
     if config.kind in ("char", "char_bpe"):
         found["alphabet_sha256"] = sha256_text("".join(alphabet_of(split.text for split in splits.values())))
     if config.kind in BPE_KINDS:
@@ -89,6 +94,7 @@ def provenance(
             "training_characters": sum(map(len, prefix)),
             "training_documents": len(prefix),
             "training_sha256": sha256_text("".join(prefix)),
+            "training_borders_sha256": borders_sha256(np.cumsum([0, *map(len, prefix)], dtype=np.int64)),
         }
         found["split_pattern"] = config.split_pattern
         found["tie_break"] = config.resolved_tie_break

@@ -1,0 +1,82 @@
+"""What other verbs left beside a comparison: sweep and marginal bounds, taken up only if they are of its inputs."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from compare.marginal import JSON as MARGINAL
+from compare.marginal import VERSION as MARGINAL_VERSION
+from compare.runs import Entry
+from compare.sweep import JSON as SWEEP
+from compare.sweep import VERSION as SWEEP_VERSION
+from data.errors import DataError, ReportError
+from data.files import sha256_file
+from data.inputs import SEAL, is_sealed
+from data.layout import Layout
+from data.shapes import read_object
+from model.report import REPORT
+
+
+def _read_beside(path: Path, make: str) -> dict[str, Any]:
+    """Another verb's result that lies beside the comparison; raises ReportError if it is damaged."""
+    try:
+        return read_object(path, {}, mend=make)
+    except DataError as error:
+        raise ReportError(f"{error} to make it again, or remove the file") from error
+
+
+def _require_unedited(value: Any, where: str, make: str) -> None:
+    if not is_sealed(value):
+        raise ReportError(f"{where} is not as it was written; run `{make}` to make it again, or remove the file")
+
+
+def sweep_of_this_text(folder: Path, entries: Sequence[Entry], layout: Layout) -> dict[str, Any] | None:
+    """The vocabulary sweep that lies beside the comparison, if it is of the same test text and documents.
+
+    It may be of another experiment under the same root; its runs must still be there as it found them.
+    """
+    path = folder / SWEEP
+    if not path.exists():
+        return None
+    sweep = _read_beside(path, "make sweep")
+    if sweep.get("version") != SWEEP_VERSION:
+        return None  # it does not say which documents it was scored on
+    _require_unedited(sweep, str(path), "make sweep")
+    first = entries[0].runs[0]
+    is_same = (sweep["test_text_sha256"], sweep["test_borders_sha256"]) == (
+        first.test["text_sha256"],
+        first.test_borders_sha256,
+    )
+    if not is_same or not _are_there(sweep["reports"], layout):
+        return None
+    return {key: value for key, value in sweep.items() if key not in ("outputs", SEAL)}
+
+
+def _are_there(reports: Mapping[str, Sequence[str]], layout: Layout) -> bool:
+    """Whether runs with these hashes of their reports, by contestant, lie under the root."""
+    for name, hashes in reports.items():
+        folder = layout.checkpoints(name)
+        found = {sha256_file(path) for path in (folder / REPORT, *folder.glob(f"seed_*/{REPORT}")) if path.exists()}
+        if not found.issuperset(hashes):
+            return False
+    return True
+
+
+def marginal_of_these_runs(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
+    """What `make marginal` found about checkpoints of this comparison, by contestant; passages left out."""
+    path = folder / MARGINAL
+    if not path.exists():
+        return {}
+    checkpoints = {entry.name: [run.report["checkpoint_sha256"] for run in entry.runs] for entry in entries}
+    first, kept = entries[0].runs[0], {}
+    for name, found in _read_beside(path, "make marginal").items():
+        if not isinstance(found, dict) or found.get("version") != MARGINAL_VERSION:
+            continue  # of an older version, which does not say which documents it was measured on
+        _require_unedited(found, f"{path}: {name}", f"make marginal CONTESTANT={name}")
+        is_same = (found["test_text_sha256"], found["test_borders_sha256"]) == (
+            first.test["text_sha256"],
+            first.test_borders_sha256,
+        )
+        if is_same and found["checkpoint_sha256"] in checkpoints.get(name, []):
+            kept[name] = {key: value for key, value in found.items() if key not in ("passages", SEAL)}
+    return kept
