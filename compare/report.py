@@ -129,16 +129,17 @@ def marginal_sentences(summary: Mapping[str, Any]) -> list[str]:
     """How far each contestant's own segmentation was found above the sum over all segmentations."""
     return [
         f"{name}: all segmentations together need about {found['gap_percent']['value']:.1f} % fewer bits than its own "
-        f"({_marginal_interval(found)}, {counted(found['num_chars'], 'character')}); a lead smaller than that could "
-        "turn"
+        f"({_percent_interval(found['gap_percent'])}, {found['num_chars']:,} characters); a lead smaller than that "
+        "could turn"
         for name, found in summary["marginal"].items()
         if found["gap_percent"]["value"] > 0.0
     ]
 
 
-def _marginal_interval(found: Mapping[str, Any]) -> str:
-    low, high = (found["gap_percent"][end] for end in ("low", "high"))
-    return "no interval: one passage" if low is None else f"95 % interval {low:.1f} to {high:.1f} %"
+def _percent_interval(gap: Mapping[str, float | None]) -> str:
+    if gap["low"] is None or gap["high"] is None:
+        return "one passage: no interval"
+    return f"95 % interval {gap['low']:.1f} to {gap['high']:.1f} %"
 
 
 def write_comparison(

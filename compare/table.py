@@ -12,7 +12,7 @@ from compare.runs import Entry, all_runs
 from data.show import columns, counted, pad, pad_left, short_names, visible, wrapped
 
 TERMINAL_COLUMNS = 99
-_NAME_COLUMNS = 20  # a longer name is a letter in the tables for a terminal
+_NAME_COLUMNS = 24  # a longer name is a letter in the tables for a terminal
 _BUDGET_COLUMNS = 26  # a budget is a setting: it is written out where that is possible
 
 _UNITS = {
