@@ -10,10 +10,12 @@ import numpy as np
 
 from compare.characters import document_char_offsets
 from data.errors import ReportError
-from data.files import read_json, sha256_file
-from model.evaluate import Evaluation, read_nats
+from data.files import sha256_file
+from model.checkpoint import METRICS, restart_command
+from model.evaluate import Evaluation, describe, read_nats
 from model.metrics import read_metrics
 from model.report import REPORT, SCORED, nats_path
+from model.report_file import read_report
 
 _RELATIVE_TOLERANCE = 1e-9  # a float64 sum against the same sum written as JSON
 
@@ -75,9 +77,10 @@ def all_runs(entries: Iterable[Entry]) -> list[Run]:
 def read_run(folder: Path) -> Run:
     """Read a run and derive its figures again from the stored losses.
 
-    Raises ReportError if the losses are not the ones that the report was written from.
+    Raises DataError if a file is damaged, and ReportError if the losses are not the ones that the report was written
+    from.
     """
-    report = read_json(folder / REPORT)
+    report = read_report(folder / REPORT)
     evaluations = {}
     for split in SCORED:
         path = nats_path(folder, split)
@@ -88,22 +91,47 @@ def read_run(folder: Path) -> Run:
                 f"{path} has sha256 {found[:12]}…, but {folder / REPORT} was written from "
                 f"{stored['nats_sha256'][:12]}…; run `make train-{report['contestant']}` to score it again"
             )
-        evaluations[split] = _check_figures(read_nats(path), stored, path)
+        evaluations[split] = _check_figures(read_nats(path), report, split, path)
     return Run(
         contestant=report["contestant"],
         folder=folder,
         report=report,
         report_sha256=sha256_file(folder / REPORT),
         evaluations=evaluations,
-        metrics=read_metrics(folder / "metrics.jsonl"),
+        metrics=_check_metrics(read_metrics(folder / METRICS), report, folder / METRICS),
     )
 
 
-def _check_figures(evaluation: Evaluation, stored: dict[str, Any], path: Path) -> Evaluation:
-    for name in ("num_chars", "num_bytes", "total_nats", "bits_per_char", "bits_per_byte"):
-        derived = getattr(evaluation, name)
-        if not math.isclose(derived, stored[name], rel_tol=_RELATIVE_TOLERANCE):
-            raise ReportError(f"{path} gives {name} = {derived}, but the report beside it says {stored[name]}")
+def _check_metrics(metrics: list[dict[str, Any]], report: dict[str, Any], path: Path) -> list[dict[str, Any]]:
+    """The records, which must have what the curves are drawn from and end where the report says that the run ended."""
+    mend = f"run `{restart_command(report['contestant'])}`"
+    for number, record in enumerate(metrics, start=1):
+        missing = [key for key in ("characters", "flops", "seconds") if key not in record]
+        if missing:
+            raise ReportError(f"{path}, line {number}: key {missing[0]!r} is missing; {mend}")
+    ends = metrics[-1]["characters"] if metrics else 0
+    if ends != report["seen"]["characters"] or "val_bits_per_char" not in metrics[-1]:
+        raise ReportError(
+            f"{path} ends after {ends:,} characters, but {path.parent / REPORT} is of a run of "
+            f"{report['seen']['characters']:,}: lines are missing, or the file is of another run; {mend}"
+        )
+    return metrics
+
+
+def _check_figures(evaluation: Evaluation, report: dict[str, Any], split: str, path: Path) -> Evaluation:
+    stored = report["splits"][split]
+    mend = f"remove {path.parent / REPORT} and run `make train-{report['contestant']}` to score it again"
+    if evaluation.tokenizer_fingerprint != report["tokenizer"]["fingerprint"]:
+        raise ReportError(
+            f"{path} was scored with tokenizer {evaluation.tokenizer_fingerprint[:12]}…, but the report beside it says "
+            f"{report['tokenizer']['fingerprint'][:12]}…; {mend}"
+        )
+    for name, derived in describe(evaluation, stored["num_words"]).items():
+        found = stored[name]
+        if name == "text_sha256" or found == derived:  # texts are compared with those of the other runs
+            continue
+        if found is None or derived is None or not math.isclose(found, derived, rel_tol=_RELATIVE_TOLERANCE):
+            raise ReportError(f"{path} gives {name} = {derived}, but the report beside it says {found}; {mend}")
     return evaluation
 
 

@@ -1,6 +1,7 @@
 """metrics.jsonl: one JSON line for each logged step, cut back to the checkpoint when a run is resumed."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,24 @@ class MetricsLog:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """All records of a metrics file, oldest first. Raises DataError naming the damaged line."""
+    """All records of a metrics file, oldest first; every number in them is finite.
+
+    Raises DataError naming the damaged line; the last line must have its end, or the file is cut short.
+    """
     records: list[dict[str, Any]] = []
-    for number, line in enumerate(read_text(path).split("\n")[:-1], start=1):
+    *lines, rest = read_text(path).split("\n")
+    for number, line in enumerate(lines, start=1):
+        where = f"{path}, line {number}"
         try:
-            records.append(json.loads(line))
+            record = json.loads(line)
         except json.JSONDecodeError as error:
-            raise DataError(f"{path}, line {number}: not valid JSON ({error.msg}); train again") from error
+            raise DataError(f"{where}: not valid JSON ({error.msg}); train again with FORCE=1") from error
+        if not isinstance(record, dict):
+            raise DataError(f"{where}: not a JSON object but {line[:40]}; train again with FORCE=1")
+        for key, value in record.items():
+            if type(value) not in (int, float) or not math.isfinite(value):
+                raise DataError(f"{where}: key {key!r} is {value!r}, not a finite number; train again with FORCE=1")
+        records.append(record)
+    if rest:
+        raise DataError(f"{path}, line {len(lines) + 1}: cut short; train again with FORCE=1")
     return records

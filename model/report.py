@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from data.errors import CheckpointError, DataError
-from data.files import read_json, sha256_file, write_json
+from data.files import sha256_file, write_json
 from model import checkpoint
 from model.evaluate import EvaluateConfig, describe, evaluate_split, write_nats
 from model.gpt import FLOPS_FORMULA, MiniGPT
+from model.report_file import read_report
 from model.schedule import choose_device
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
@@ -102,7 +103,7 @@ def report_is_up_to_date(folder: Path, splits: dict[str, EncodedSplit], config: 
     if not (folder / REPORT).exists() or not (folder / checkpoint.BEST).exists():
         return False
     try:
-        report = read_json(folder / REPORT)
+        report = read_report(folder / REPORT)
         if report["evaluate"] != _resolved(config, report["model"]["block_size"]):
             return False
         if report["checkpoint_sha256"] != sha256_file(folder / checkpoint.BEST):
@@ -115,5 +116,5 @@ def report_is_up_to_date(folder: Path, splits: dict[str, EncodedSplit], config: 
             and stored[name]["nats_sha256"] == sha256_file(nats_path(folder, name))
             for name in SCORED
         )
-    except (DataError, KeyError, TypeError):
+    except DataError:
         return False  # a damaged report is simply made again
