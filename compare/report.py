@@ -34,7 +34,7 @@ from compare.table import (
 from compare.tune import rate_sentence
 from data.errors import DataError, ReportError
 from data.files import read_json, write_json, write_text
-from data.show import counted, visible, wrapped
+from data.show import counted, say, visible, wrapped
 from data.splits import Split
 from model.report import SCORED
 from tokenizer.base import Tokenizer
@@ -148,7 +148,7 @@ def write_comparison(
     entries: Sequence[Entry],
     materials: Materials,
     *,
-    echo: Callable[[str], None] = print,
+    echo: Callable[[str], None] = say,
 ) -> None:
     """Write the comparison of `entries` into `folder`.
 

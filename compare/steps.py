@@ -15,6 +15,7 @@ from compare.runs import Entry, read_run
 from data import sources, splits
 from data.errors import TokenizerError
 from data.files import read_text
+from data.show import say
 from data.splits import Split
 from model.distributed import Processes
 from model.gpt import MiniGPTConfig
@@ -36,7 +37,7 @@ class Steps:
         self,
         experiment: Experiment,
         *,
-        echo: Callable[[str], None] = print,
+        echo: Callable[[str], None] = say,
         processes: Processes | None = None,
     ) -> None:
         """`echo` gets one line for every step that was done or found up to date.

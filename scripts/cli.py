@@ -11,6 +11,7 @@ from pathlib import Path
 
 from compare.experiment import Experiment, load_experiment
 from data.errors import ConfigError, UserError
+from data.show import visible
 from model.distributed import SaidByProcessZero
 from model.train import TrainingInterrupted
 
@@ -55,7 +56,7 @@ def run(main: Callable[[], None]) -> None:
     try:
         main()
     except UserError as error:
-        print(_for_the_user(str(error), sys.argv[1:]), file=sys.stderr)
+        print(visible(_for_the_user(str(error), sys.argv[1:])), file=sys.stderr)
         sys.exit(2)
     except SaidByProcessZero:
         sys.exit(2)

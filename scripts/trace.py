@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 
 from data.errors import ConfigError
 from scripts import cli
@@ -41,7 +42,7 @@ def main() -> None:
         min_pair_frequency=arguments.min_pair_frequency,
     )
     if arguments.json:
-        print(json.dumps(as_data(trace), ensure_ascii=False, indent=2))
+        print(json.dumps(as_data(trace), ensure_ascii=sys.stdout.isatty(), indent=2))
     else:
         print(as_text(trace, top=arguments.top))
 
