@@ -109,16 +109,15 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def short_names(names: Sequence[str], width: int, taken: Iterable[str] = ()) -> dict[str, str]:
+def short_names(names: Sequence[str], width: int) -> dict[str, str]:
     """What a table calls each name: the name itself, or a letter for one of more than `width` columns.
 
-    No letter is one of `names` or `taken`.
+    No letter is one of `names`.
 
     >>> short_names(["char", "n" * 60, "m" * 60], 20)["m" * 60]
     'B'
     """
-    used = {*names, *taken}
-    letters = (letter for letter in _letters() if letter not in used)
+    letters = (letter for letter in _letters() if letter not in names)
     return {name: name if columns(name) <= width else next(letters) for name in names}
 
 
