@@ -81,7 +81,9 @@ def _draw_context(axes: Any, study: Mapping[str, Any]) -> None:
     names = picture_names(list(contestants))
     means = [contestant["context"][_SHOWN]["mean_characters"] for contestant in contestants.values()]
     bars = axes.barh(
-        [f"{names[name]} ({contestant['vocab_size']:,})" for name, contestant in contestants.items()], means, color="#56B4E9"
+        [f"{names[name]} ({contestant['vocab_size']:,})" for name, contestant in contestants.items()],
+        means,
+        color="#56B4E9",
     )
     axes.bar_label(bars, [f"{mean:,.0f}" for mean in means], padding=3)
     axes.margins(x=0.2)
