@@ -26,6 +26,7 @@ from compare.characters import (
     character_starts,
     document_char_offsets,
 )
+from compare.figures import NOT_DIVIDED, is_divided_by_spaces
 from data.errors import ReportError
 from data.files import sha256_text
 from model.evaluate import Evaluation
@@ -88,13 +89,15 @@ def where_bits_go(evaluations: Mapping[str, Evaluation], test_text: str, train_t
 
     `evaluations` are those of the test split by contestant. Bits are totals, `bits_per_char` is over the characters
     of the class (None where a contestant has none). Kinds and positions each hold every character once, so their bits
-    add up to `total_bits`; classes that are empty for everyone are left out. Raises ReportError without a contestant,
+    add up to `total_bits`; classes that are empty for everyone are left out, and so are words where the text is not
+    divided by spaces. Raises ReportError without a contestant,
     and if one was scored on another text or other documents.
     """
     offsets = _common_documents(evaluations, test_text)
     losses = {name: _losses_of(evaluation) for name, evaluation in evaluations.items()}
     codes = code_points(test_text)
     words = word_spans(test_text, offsets)
+    has_words = is_divided_by_spaces(test_text)
     positions = np.arange(len(codes)) - np.repeat(offsets[:-1], np.diff(offsets))
     by_position = {name: _bucket(positions, _POSITIONS) for name in losses}
     by_context = {name: _bucket(loss.context, _POSITIONS) for name, loss in losses.items()}
@@ -108,8 +111,8 @@ def where_bits_go(evaluations: Mapping[str, Evaluation], test_text: str, train_t
         "position_note": POSITION_NOTE,
         "context_seen": _ranges(losses, by_context),
         "context_note": CONTEXT_NOTE,
-        "word_frequency": _word_frequency(losses, test_text, words, train_text),
-        "word_note": WORD_NOTE,
+        "word_frequency": _word_frequency(losses, test_text, words, train_text) if has_words else [],
+        "word_note": WORD_NOTE if has_words else f"{NOT_DIVIDED}, so it has no words to sort",
         "unseen": _unseen(losses, codes, test_text, train_text),
     }
 

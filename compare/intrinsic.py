@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compare.figures import is_divided_by_spaces
 from data.errors import ReportError, TokenizerError
 from tokenizer.base import Int64Array, Tokenizer
 from tokenizer.bpe import BPETokenizer
@@ -25,9 +26,9 @@ def intrinsic_of(
     """The intrinsic numbers of one contestant, as plain values.
 
     `ids` (n,) are the test split's, `text` is what they stand for; the parameters are those of the contestant's model.
-    A word is a run of characters that are not white space, as for the word perplexity; `tokens_per_word` is None for
-    a text without one. `chars_in_128_tokens` is the mean over the text. Raises ReportError for an empty text, ids
-    that are not those of the text, and parameters that do not fit together.
+    A word is a run of characters that are not white space, as for the word perplexity; `tokens_per_word` is None for a
+    text without one, and for a text that is not divided by spaces. `chars_in_128_tokens` is the mean over the text.
+    Raises ReportError for an empty text, ids that are not those of the text, and parameters that do not fit together.
     """
     num_bytes = len(text.encode("utf-8"))
     _check(tokenizer, ids, len(text), num_bytes)
@@ -37,7 +38,7 @@ def intrinsic_of(
             "train the contestant again"
         )
     counts = np.bincount(ids, minlength=tokenizer.vocab_size)
-    num_words = len(text.split())
+    num_words = len(text.split()) if is_divided_by_spaces(text) else 0
     vocab_used = int(np.count_nonzero(counts))
     return {
         "chars_per_token": len(text) / len(ids),

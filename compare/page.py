@@ -1,5 +1,7 @@
 """The report's page: one self-contained HTML file, from the plain dict that `compare.page_data` assembles."""
 
+import base64
+import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -22,6 +24,8 @@ from compare.pictures import (
 )
 from compare.pictures_bars import forest_picture, grouped_bars, ladder
 from data.files import read_text, write_text
+from data.show import counted, is_hidden
+from data.show import visible as as_shown
 
 HTML = "index.html"
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -51,10 +55,20 @@ def write_page(path: Path, page: Mapping[str, Any]) -> None:
 
 
 def render_page(page: Mapping[str, Any]) -> str:
-    """The page as HTML. It loads nothing: style, scripts, pictures and vocabularies stand in it."""
+    """The page as HTML. It loads nothing: style, scripts, pictures and vocabularies stand in it.
+
+    Every string from outside passes through `data.show.visible` and is escaped; the page's own policy lets the
+    browser run nothing but the one script, and fetch nothing.
+    """
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        finalize=_shown,
     )
+    style = _verbatim("style.css")
+    script = Markup("\n").join(_verbatim(name) for name in _SCRIPTS)
     environment.filters["upper"] = str.upper
     order = [contestant["name"] for contestant in page["contestants"]]
     sections = [(id_, title) for id_, title, key in _SECTIONS if key is None or page[key]]
@@ -67,7 +81,8 @@ def render_page(page: Mapping[str, Any]) -> str:
         sections=sections,
         bands=any(one["num_seeds"] > 1 for one in page["contestants"]),
         zip=zip,
-        visible=visible,
+        counted=counted,
+        spelled=visible,
         key=legend_key,
         curve_picture=partial(curve_picture, order=order),
         scatter_picture=partial(scatter_picture, page["documents"], order=order),
@@ -82,8 +97,25 @@ def render_page(page: Mapping[str, Any]) -> str:
         intrinsic_rows=_intrinsic_rows(page["intrinsic"]) if page["intrinsic"] else [],
         number_rows=_number_rows(page["intrinsic"]) if page["intrinsic"] else [],
         tokenizers=_json_in_html(page["tokenizers"]),
-        style=_verbatim("style.css"),
-        script=Markup("\n").join(_verbatim(name) for name in _SCRIPTS),
+        policy=_policy(style, script),
+        style=style,
+        script=script,
+    )
+
+
+def _shown(value: object) -> object:
+    """What a place in the template becomes: a string without hidden characters; our own markup as it is."""
+    return as_shown(value, keep="\n\t") if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _policy(style: str, script: str) -> str:
+    """The Content-Security-Policy: this style and this script by their hashes, the empty icon, and nothing else."""
+    style_hash, script_hash = (
+        base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii") for text in (style, script)
+    )
+    return (
+        f"default-src 'none'; script-src 'sha256-{script_hash}'; style-src 'sha256-{style_hash}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
     )
 
 
@@ -113,9 +145,9 @@ def _visible_but_space(character: str) -> str:
     if character < " ":
         return chr(0x2400 + ord(character))
     category = unicodedata.category(character)
-    if category.startswith("M"):
-        return f"◌{character}"
-    return f"U+{ord(character):04X}" if character != " " and category[0] in "CZ" else character
+    if is_hidden(character) or category.startswith("Z"):
+        return f"U+{ord(character):04X}" if character != " " else character
+    return f"◌{character}" if category.startswith("M") else character
 
 
 def _passage_cells(passage: Mapping[str, Any], order: Sequence[str]) -> Markup:
@@ -130,7 +162,9 @@ def _passage_cells(passage: Mapping[str, Any], order: Sequence[str]) -> Markup:
             for text, bits, level, is_begin in spans:
                 begin = " t" if is_begin else ""
                 shown = escape("".join(map(_one_column, text)))
-                parts.append(f'<i class="b{level}{begin}" title="{bits:.2f} bits">{shown}</i>')
+                codes = " ".join(f"U+{ord(character):04X}" for character in text if _one_column(character) == "�")
+                said = f"{bits:.2f} bits ({codes})" if codes else f"{bits:.2f} bits"
+                parts.append(f'<i class="b{level}{begin}" title="{said}">{shown}</i>')
             parts.append("</span>")
         parts.append("</span><br>" if cell["ends_line"] else "</span>")
     return Markup("".join(parts))
@@ -139,7 +173,9 @@ def _passage_cells(passage: Mapping[str, Any], order: Sequence[str]) -> Markup:
 def _one_column(character: str) -> str:
     """One character for one, so that the rows stay aligned and a script can count them."""
     shown = _visible_but_space(character)
-    return shown if len(shown) == 1 else character if unicodedata.category(character)[0] == "M" else "�"
+    if len(shown) == 1:
+        return shown
+    return "�" if shown.startswith("U+") else character  # a mark stands on the character before it
 
 
 def _level_names(levels: Sequence[float]) -> list[str]:
@@ -157,7 +193,7 @@ def _bars_of_classes(where: Mapping[str, Any], order: Sequence[str]) -> list[dic
     positions = [_group(row, _range(row["from"], row["to"]), "") for row in where["positions"]]
     frequencies = [_group(row, row["name"], f"{row['num_words']:,} words") for row in where["word_frequency"]]
     described = "; ".join(f"{row['name']}: {row['description']}" for row in where["kinds"] if "description" in row)
-    return [
+    pictures = [
         {
             "title": "By kind of character",
             "drawing": grouped_bars(kinds, order, about="Bits per character by kind of character"),
@@ -174,6 +210,8 @@ def _bars_of_classes(where: Mapping[str, Any], order: Sequence[str]) -> list[dic
             "caption": where.get("word_note", ""),
         },
     ]
+    note = str(where.get("word_note", ""))
+    return pictures if frequencies else [*pictures[:-1], {"title": "By frequency", "drawing": "", "caption": note}]
 
 
 def _group(row: Mapping[str, Any], label: str, aside: str) -> dict[str, Any]:

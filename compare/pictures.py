@@ -12,20 +12,24 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from data.show import visible
+
 NUM_STYLES = 7  # of series in the style sheet
 WIDTH = 360.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 14.0, 12.0, 42.0
 
 
 def element(name: str, content: object = None, **attributes: object) -> Markup:
-    """One SVG element. `class_` is class, other underscores become hyphens; everything is escaped."""
+    """One SVG element. `class_` is class, other underscores become hyphens; everything is visible and escaped."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_short(value))}"' for key, value in attributes.items()
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(name, Markup(written), "" if content is None else content)
+    return Markup("<{0}{1}>{2}</{0}>").format(name, Markup(written), "" if content is None else _short(content))
 
 
 def _short(value: object) -> object:
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return visible(value)
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
 
 

@@ -1,7 +1,6 @@
 """The comparison on disk: comparison.json (everything), comparison.md and .txt (to read), the curves and the page."""
 
 import platform
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 from compare.baselines import BASELINES, baselines_of
 from compare.bits_by import where_bits_go
 from compare.experiment import Experiment
+from compare.figures import is_divided_by_spaces
 from compare.intrinsic import intrinsic_of
 from compare.neighbours import marginal_of_these_runs, sweep_of_this_text
 from compare.page import HTML, write_page
@@ -23,6 +23,9 @@ from compare.table import (
     as_markdown,
     as_text,
     budget_words,
+    in_markdown,
+    legend,
+    names_in_tables,
     not_held_equal,
     row_of,
     table_cells,
@@ -31,12 +34,14 @@ from compare.tune import rate_sentence
 from data.errors import DataError
 from data.files import read_json, sha256_file, write_json, write_text
 from data.inputs import inputs_of, is_sealed, output_hashes, seal, text_input
+from data.show import counted, say, visible, wrapped
 from data.splits import Split
 from model.report import SCORED, SCORER_VERSION
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
+MOST_SEEDS = 5  # whose differences are printed one by one
 VERSION = 6
 """Of what a comparison holds and how it is made (tables, statistics, page, samples). It goes up with every change of
 the code that can change what it says for equal runs: an older one is written anew."""
@@ -145,7 +150,7 @@ def write_comparison(
     entries: Sequence[Entry],
     materials: Materials,
     *,
-    echo: Callable[[str], None] = print,
+    echo: Callable[[str], None] = say,
 ) -> None:
     """Write the comparison of `entries` into `folder`.
 
@@ -184,7 +189,8 @@ def _summary(
     echo: Callable[[str], None],
 ) -> dict[str, Any]:
     """Everything that comparison.json holds."""
-    rows = [row_of(entry) for entry in entries]
+    has_words = is_divided_by_spaces(materials.splits["test"].text)
+    rows = [row_of(entry, has_words=has_words) for entry in entries]
     evaluations = {entry.name: entry.evaluation("test") for entry in entries}
     by_seed = {entry.name: [run.evaluations["test"] for run in entry.runs] for entry in entries}
     statistics = summarize(by_seed, [run.seed for run in entries[0].runs])
@@ -226,15 +232,18 @@ def _beaten(summary: Mapping[str, Any], baseline: Mapping[str, Any]) -> str:
 
 
 def comparison_text(summary: Mapping[str, Any]) -> str:
-    """What `make compare` prints of comparison.json's `summary`: under 100 columns."""
-    lines = [f"{summary['experiment']}: characters or BPE?", "", as_text(table_cells(summary["rows"])), ""]
-    lines += ["Differences in bits per character on test, with 95 % intervals:", _pairs_as_text(summary), ""]
+    """What `make compare` prints of comparison.json's `summary`: under 100 columns, whatever the names."""
+    names = names_in_tables(summary["rows"])
+    lines = [_wrapped(f"{summary['experiment']}: characters or BPE?", 0), "", *legend(names)]
+    lines += [as_text(table_cells(summary["rows"], names)), ""]
+    pairs = as_text(_pair_cells(summary, names))
+    lines += ["Differences in bits per character on test, with 95 % intervals:", pairs, ""]
     marginal = [_wrapped(f"  - {line}", 4) for line in marginal_sentences(summary)]
     lines += ["Own segmentation and all others:", *marginal, ""] if marginal else []
     lines += ["Baselines, bits per character on test:"]
     for one in summary["baselines"]:
         line = f"  {one['name']:<20}{one['bits_per_char']:8.4f}  {_beaten(summary, one)}"
-        lines.append(_wrapped(line, 32))
+        lines.append(_wrapped(line.rstrip(), 32))
     lines += ["", "Not held equal:", *(_wrapped(f"  - {line}", 4) for line in summary["not_held_equal"]), ""]
     lines += [_wrapped(f"Verdict: {summary['verdict']}", 0), ""]
     return "\n".join(lines)
@@ -242,44 +251,54 @@ def comparison_text(summary: Mapping[str, Any]) -> str:
 
 def _wrapped(line: str, indent: int) -> str:
     """`line` on as many lines of a terminal as it needs, those after the first indented."""
-    parts = textwrap.wrap(line, TERMINAL_COLUMNS, subsequent_indent=" " * indent, break_on_hyphens=False)
-    return "\n".join(parts)
+    return wrapped(visible(line), TERMINAL_COLUMNS, indent)
 
 
-def _pair_cells(summary: Mapping[str, Any]) -> list[list[str]]:
-    """Header and one line for each pair of contestants."""
+def _pair_cells(summary: Mapping[str, Any], names: Mapping[str, str] | None = None) -> list[list[str]]:
+    """Header and one line for each pair of contestants, under `names` where they are not the full ones."""
     statistics = summary["statistics"]
-    blocks = f"over {statistics['num_blocks']:,} blocks of {statistics['block_characters']:,}"
-    cells = [["", "difference", f"over {statistics['num_documents']:,} documents", blocks, "by seed"]]
+    blocks = f"over {counted(statistics['num_blocks'], 'block')} of {statistics['block_characters']:,}"
+    cells = [["", "difference", f"over {counted(statistics['num_documents'], 'document')}", blocks, "by seed"]]
     for pair in statistics["pairs"]:
-        seeds = " ".join(f"{value:+.4f}" for value in pair["by_seed"]) if len(pair["by_seed"]) > 1 else "–"
+        one, other = (pair[side] if names is None else names[pair[side]] for side in ("a", "b"))
         intervals = [_interval(pair[key]) for key in ("documents", "blocks")]
-        cells.append([f"  {pair['a']} - {pair['b']}", f"{pair['difference']:+.4f}", *intervals, seeds])
+        cells.append([f"  {one} - {other}", f"{pair['difference']:+.4f}", *intervals, _by_seed(pair["by_seed"])])
     return cells
+
+
+def _by_seed(differences: Sequence[float]) -> str:
+    """The difference under each seed; of many seeds the least and the greatest."""
+    if len(differences) < 2:
+        return "–"
+    if len(differences) > MOST_SEEDS:
+        return f"{min(differences):+.4f} to {max(differences):+.4f} ({len(differences)} seeds)"
+    return " ".join(f"{value:+.4f}" for value in differences)
 
 
 def _interval(interval: Mapping[str, float] | None) -> str:
     return "–" if interval is None else f"{interval['low']:+.4f} to {interval['high']:+.4f}"
 
 
-def _pairs_as_text(summary: Mapping[str, Any]) -> str:
-    return as_text(_pair_cells(summary))
-
-
 def _as_markdown(summary: Mapping[str, Any], about: Sequence[str]) -> str:
-    lines = [f"# {summary['experiment']}: characters or BPE?", "", f"**{summary['verdict']}**", ""]
+    lines = [f"# {in_markdown(summary['experiment'])}: characters or BPE?", ""]
+    lines += [f"**{in_markdown(summary['verdict'])}**", ""]
     lines += [as_markdown(table_cells(summary["rows"])), ""]
     lines += ["![val bits per character against characters seen](curve_characters.svg)", ""]
     lines += ["![val bits per character against seconds](curve_seconds.svg)", ""]
     lines += ["## How sure", "", "Differences in bits per character on test, with 95 % intervals.", ""]
-    lines += [as_markdown(_pair_cells(summary)), "", *(f"- {line}" for line in marginal_sentences(summary)), ""]
+    lines += [
+        as_markdown(_pair_cells(summary)),
+        "",
+        *(f"- {in_markdown(line)}" for line in marginal_sentences(summary)),
+        "",
+    ]
     baselines = [["baseline", "bits per character (test)", "", "how"]]
     for one in summary["baselines"]:
         baselines.append([one["name"], f"{one['bits_per_char']:.4f}", _beaten(summary, one), one["note"]])
     lines += ["## Baselines", "", as_markdown(baselines), ""]
-    lines += ["## Not held equal", "", *(f"- {line}" for line in summary["not_held_equal"]), ""]
+    lines += ["## Not held equal", "", *(f"- {in_markdown(line)}" for line in summary["not_held_equal"]), ""]
     lines += ["## How the number is made", "", NOTE, "", f"Training FLOPs: {summary['flops_formula']}.", ""]
-    lines += ["## What was compared", "", *(f"- {line}" for line in about), ""]
+    lines += ["## What was compared", "", *(f"- {in_markdown(line)}" for line in about), ""]
     return "\n".join(lines)
 
 
@@ -292,7 +311,7 @@ def _about(experiment: Experiment, entries: Sequence[Entry], corpus: Mapping[str
         f"{first.test['text_sha256']}",
         "characters of val and test that never occur in train are part of the alphabet: "
         + ", ".join(f"{name} {len(corpus['splits'][name]['characters_absent_from_train'])}" for name in SCORED),
-        f"torch {environment['torch']}, {environment['device']}, {environment['num_threads']} threads, "
+        f"torch {environment['torch']}, {environment['device']}, {counted(environment['num_threads'], 'thread')}, "
         f"{environment['dtype']}, Python {platform.python_version()}",
     ]
     lines += [f"{entry.name}: tokenizer {entry.runs[0].report['tokenizer']['fingerprint']}" for entry in entries]

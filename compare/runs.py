@@ -12,28 +12,12 @@ from compare.characters import document_char_offsets
 from data.errors import ReportError
 from data.files import sha256_file
 from data.layout import Layout
-from data.shapes import Kinds, check_object, read_object
-from model import checkpoint
-from model.evaluate import Evaluation, read_nats
+from model.checkpoint import METRICS, restart_command
+from model.evaluate import Evaluation, describe, read_nats
 from model.metrics import read_metrics
 from model.report import REPORT, SCORED, nats_path
+from model.report_file import read_report
 
-_REPORT_FIELDS: dict[str, Kinds] = {
-    "contestant": str,
-    "checkpoint_sha256": str,
-    "train_text_sha256": str,
-    "flops_formula": str,
-    "tokens_per_second": float,
-    **dict.fromkeys(
-        ("tokenizer", "model", "train", "parameters", "seen", "environment", "block", "splits", "inputs"), dict
-    ),
-}
-_SPLIT_FIELDS: dict[str, Kinds] = {
-    **dict.fromkeys(("text_sha256", "nats_sha256"), str),
-    **dict.fromkeys(("num_chars", "num_bytes", "num_tokens"), int),
-    **dict.fromkeys(("total_nats", "bits_per_char", "bits_per_byte", "disjoint_bits_per_char"), float),
-    "word_perplexity": (float, type(None)),
-}
 _RELATIVE_TOLERANCE = 1e-9  # a float64 sum against the same sum written as JSON
 
 
@@ -54,7 +38,7 @@ class Run:
     @property
     def metrics_path(self) -> Path:
         """Where the metrics were read."""
-        return self.folder / checkpoint.METRICS
+        return self.folder / METRICS
 
     @property
     def test(self) -> dict[str, Any]:
@@ -105,42 +89,63 @@ def all_runs(entries: Iterable[Entry]) -> list[Run]:
 def read_run(folder: Path) -> Run:
     """Read a run and derive its figures again from the stored losses.
 
-    Raises ReportError if the losses are not the ones that the report was written from.
+    Raises DataError if a file is damaged, and ReportError if the losses are not the ones that the report was written
+    from.
     """
     contestant = Layout.contestant_of(folder)
-    again, anew = f"make train-{contestant}", checkpoint.restart_command(contestant)
-    report = read_object(folder / REPORT, _REPORT_FIELDS, mend=again)
+    again, anew = f"make train-{contestant}", restart_command(contestant)
+    report = read_report(folder / REPORT, mend=again)
     evaluations = {}
     for split in SCORED:
         path = nats_path(folder, split)
-        where = f"{folder / REPORT}: splits"
-        check_object(report["splits"], {split: dict}, where=where, mend=again)
-        stored = check_object(report["splits"][split], _SPLIT_FIELDS, where=f"{where}.{split}", mend=again)
+        stored = report["splits"][split]
         found = sha256_file(path)
         if found != stored["nats_sha256"]:
             raise ReportError(
                 f"{path} has sha256 {found[:12]}…, but {folder / REPORT} was written from "
                 f"{stored['nats_sha256'][:12]}…; run `{again}` to score it again"
             )
-        evaluations[split] = _check_figures(read_nats(path), stored, path, again)
+        evaluations[split] = _check_figures(read_nats(path), report, split, path)
     return Run(
         contestant=report["contestant"],
         folder=folder,
         report=report,
         report_sha256=sha256_file(folder / REPORT),
         evaluations=evaluations,
-        metrics=read_metrics(folder / checkpoint.METRICS, mend=anew),
+        metrics=_check_metrics(read_metrics(folder / METRICS, mend=anew), report, folder / METRICS),
     )
 
 
-def _check_figures(evaluation: Evaluation, stored: dict[str, Any], path: Path, again: str) -> Evaluation:
-    for name in ("num_chars", "num_bytes", "total_nats", "bits_per_char", "bits_per_byte"):
-        derived = getattr(evaluation, name)
-        if not math.isclose(derived, stored[name], rel_tol=_RELATIVE_TOLERANCE):
-            raise ReportError(
-                f"{path} gives {name} = {derived}, but the report beside it says {stored[name]}; run `{again}` to "
-                "score it again"
-            )
+def _check_metrics(metrics: list[dict[str, Any]], report: dict[str, Any], path: Path) -> list[dict[str, Any]]:
+    """The records, which must have what the curves are drawn from and end where the report says that the run ended."""
+    mend = f"run `{restart_command(report['contestant'])}`"
+    for number, record in enumerate(metrics, start=1):
+        missing = [key for key in ("characters", "flops", "seconds") if key not in record]
+        if missing:
+            raise ReportError(f"{path}, line {number}: key {missing[0]!r} is missing; {mend}")
+    ends = metrics[-1]["characters"] if metrics else 0
+    if ends != report["seen"]["characters"] or "val_bits_per_char" not in metrics[-1]:
+        raise ReportError(
+            f"{path} ends after {ends:,} characters, but {path.parent / REPORT} is of a run of "
+            f"{report['seen']['characters']:,}: lines are missing, or the file is of another run; {mend}"
+        )
+    return metrics
+
+
+def _check_figures(evaluation: Evaluation, report: dict[str, Any], split: str, path: Path) -> Evaluation:
+    stored = report["splits"][split]
+    mend = f"run `make train-{report['contestant']}` to score it again"
+    if evaluation.tokenizer_fingerprint != report["tokenizer"]["fingerprint"]:
+        raise ReportError(
+            f"{path} was scored with tokenizer {evaluation.tokenizer_fingerprint[:12]}…, but the report beside it says "
+            f"{report['tokenizer']['fingerprint'][:12]}…; {mend}"
+        )
+    for name, derived in describe(evaluation, stored["num_words"]).items():
+        found = stored[name]
+        if name == "text_sha256" or found == derived:  # texts are compared with those of the other runs
+            continue
+        if found is None or derived is None or not math.isclose(found, derived, rel_tol=_RELATIVE_TOLERANCE):
+            raise ReportError(f"{path} gives {name} = {derived}, but the report beside it says {found}; {mend}")
     return evaluation
 
 

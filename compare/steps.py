@@ -16,6 +16,7 @@ from data import sources, splits
 from data.errors import CheckpointError, TokenizerError
 from data.files import read_text
 from data.lock import alone
+from data.show import say
 from data.splits import Split
 from data.summary import describe_corpus
 from model import checkpoint
@@ -40,7 +41,7 @@ class Steps:
         self,
         experiment: Experiment,
         *,
-        echo: Callable[[str], None] = print,
+        echo: Callable[[str], None] = say,
         processes: Processes | None = None,
     ) -> None:
         """`echo` gets one line for every step that was done or found up to date.

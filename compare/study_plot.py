@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from compare.plots import picture_names
 from data.files import atomic_write
 
 # As in the curves of the comparison: Okabe and Ito's palette, and line styles that differ as well.
@@ -77,9 +78,12 @@ def _draw_glued(axes: Any, study: Mapping[str, Any]) -> None:
 
 def _draw_context(axes: Any, study: Mapping[str, Any]) -> None:
     contestants = study["contestants"]
+    names = picture_names(list(contestants))
     means = [contestant["context"][_SHOWN]["mean_characters"] for contestant in contestants.values()]
     bars = axes.barh(
-        [f"{name} ({contestant['vocab_size']:,})" for name, contestant in contestants.items()], means, color="#56B4E9"
+        [f"{names[name]} ({contestant['vocab_size']:,})" for name, contestant in contestants.items()],
+        means,
+        color="#56B4E9",
     )
     axes.bar_label(bars, [f"{mean:,.0f}" for mean in means], padding=3)
     axes.margins(x=0.2)

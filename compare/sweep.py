@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compare.experiment import Experiment
+from compare.plots import picture_names
 from compare.runs import Entry, all_runs, check_comparable
 from compare.table import as_text
 from data.errors import ConfigError, DataError
@@ -142,13 +143,14 @@ def draw_sweep(folder: Path, sweep: Mapping[str, Any]) -> None:
             capsize=3,
             label=label,
         )
+    names = picture_names([reference["contestant"] for reference in sweep["references"]])
     for number, reference in enumerate(sweep["references"]):
         axes.axhline(
             reference["bits_per_char"],
             color="black",
             linewidth=1.2,
             linestyle=_REFERENCE_STYLES[number % len(_REFERENCE_STYLES)],
-            label=f"{reference['contestant']} ({reference['vocab_size']:,} tokens)",
+            label=f"{names[reference['contestant']]} ({reference['vocab_size']:,} tokens)",
         )
     sizes = sorted({point["vocab_size"] for point in points})
     axes.set_xscale("log")

@@ -1,14 +1,19 @@
 """The one table and what was not held equal, as data and as text."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from compare.experiment import Experiment
+from compare.figures import NOT_DIVIDED, figure, log10_mean, power_of_ten, seeds_in_words
 from compare.runs import Entry, all_runs
+from data.show import columns, counted, pad, pad_left, short_names, visible, wrapped
 
 TERMINAL_COLUMNS = 99
+_NAME_COLUMNS = 24  # a longer name is a letter in the tables for a terminal
+_BUDGET_COLUMNS = 26  # a budget is a setting: it is written out where that is possible
 
 _UNITS = {
     "characters": "characters seen",
@@ -19,10 +24,11 @@ _UNITS = {
 }
 
 
-def row_of(entry: Entry) -> dict[str, Any]:
+def row_of(entry: Entry, *, has_words: bool = True) -> dict[str, Any]:
     """The table's figures for one contestant: means over its seeds.
 
-    Test split, sliding windows unless the name says otherwise.
+    Test split, sliding windows unless the name says otherwise. Without `has_words` (a text that is not divided by
+    spaces) there is no word perplexity. `log10_word_perplexity` is there for one that no float can hold.
     """
     first = entry.runs[0]
     rows = [_figures(run.report) for run in entry.runs]
@@ -31,10 +37,21 @@ def row_of(entry: Entry) -> dict[str, Any]:
     return {
         "contestant": entry.name,
         **mean,
+        "word_perplexity": mean["word_perplexity"] if has_words else None,
+        "log10_word_perplexity": _log10_word_perplexity(entry) if has_words else None,
+        "has_words": has_words,
         "bits_per_char_sd": spread,
         "learning_rate": first.report["train"]["learning_rate"],
         "seeds": [run.seed for run in entry.runs],
     }
+
+
+def _log10_word_perplexity(entry: Entry) -> float | None:
+    """Of the mean over the seeds; None for a text without a word."""
+    tests = [run.test for run in entry.runs]
+    if not all(test.get("num_words") for test in tests):
+        return None
+    return log10_mean([test["total_nats"] / test["num_words"] / math.log(10) for test in tests])
 
 
 def _mean(values: Sequence[float | int | None]) -> float | int | None:
@@ -76,10 +93,10 @@ def budget_words(entries: Sequence[Entry]) -> str:
     budgets = {(run.report["train"]["budget"]["unit"], run.report["train"]["budget"]["amount"]) for run in runs}
     if len(budgets) == 1:
         unit, amount = budgets.pop()
-        equal = f"at equal {_UNITS[unit]} ({amount:,})"
+        equal = f"at equal {_UNITS[unit]} ({figure(amount, '{:,}', _BUDGET_COLUMNS)})"
     else:
         equal = "under unequal budgets"
-    return f"{equal}, on {runs[0].test['num_chars']:,} test characters"
+    return f"{equal}, on {counted(runs[0].test['num_chars'], 'test character')}"
 
 
 _ROWS = (
@@ -107,25 +124,41 @@ _ROWS = (
 )
 
 
-def table_cells(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+def table_cells(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str] | None = None) -> list[list[str]]:
     """Header and lines of the table as strings: one line for each figure, one column for each contestant.
 
-    A line without any figure, such as the spread over seeds where there is one seed, is left out.
+    A line without any figure, such as the spread over seeds where there is one seed, is left out. `names` are the
+    contestants' names in the header, where they are not the full ones.
     """
-    cells = [["", *(str(row["contestant"]) for row in rows)]]
+    contestants = [str(row["contestant"]) for row in rows]
+    cells = [["", *(contestants if names is None else (names[name] for name in contestants))]]
     for label, key, form in _ROWS:
         if all(row[key] is None for row in rows) and key == "bits_per_char_sd":
             continue
-        cells.append([label, *(_cell(row[key], form) for row in rows)])
+        cells.append([label, *(_cell(row, key, form) for row in rows)])
+        if key == "word_perplexity" and not all(row["has_words"] for row in rows):
+            cells.append([f"  {NOT_DIVIDED}", *("" for _ in rows)])
     return cells
 
 
-def _cell(value: Any, form: str) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, list):
-        return " ".join(map(str, value))
-    return form.format(value)
+def _cell(row: Mapping[str, Any], key: str, form: str) -> str:
+    if key == "seeds":
+        return seeds_in_words(row[key])
+    if key == "word_perplexity" and row[key] is None and row["log10_word_perplexity"] is not None:
+        return power_of_ten(row["log10_word_perplexity"])
+    return figure(row[key], form)
+
+
+def names_in_tables(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What the tables for a terminal call each contestant: its name, or a letter where that is long."""
+    return short_names([str(row["contestant"]) for row in rows], _NAME_COLUMNS)
+
+
+def legend(names: Mapping[str, str]) -> list[str]:
+    """A line `A = the long name` for each name that the tables shorten."""
+    return [
+        wrapped(f"{short} = {visible(name)}", TERMINAL_COLUMNS, 4) for name, short in names.items() if short != name
+    ]
 
 
 def as_text(cells: Sequence[Sequence[str]], width: int | None = TERMINAL_COLUMNS) -> str:
@@ -133,7 +166,8 @@ def as_text(cells: Sequence[Sequence[str]], width: int | None = TERMINAL_COLUMNS
 
     Without a `width` the table is as wide as it has to be.
     """
-    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    cells = [[visible(cell) for cell in line] for line in cells]
+    widths = [max(columns(line[column]) for line in cells) for column in range(len(cells[0]))]
     tables, column = [], 1
     while column < len(widths):
         last, used = column, widths[0]
@@ -141,7 +175,9 @@ def as_text(cells: Sequence[Sequence[str]], width: int | None = TERMINAL_COLUMNS
             used += 2 + widths[last]
             last += 1
         chosen = range(column, last)
-        lines = ["  ".join([line[0].ljust(widths[0]), *(line[c].rjust(widths[c]) for c in chosen)]) for line in cells]
+        lines = [
+            "  ".join([pad(line[0], widths[0]), *(pad_left(line[c], widths[c]) for c in chosen)]) for line in cells
+        ]
         tables.append("\n".join(line.rstrip() for line in lines))
         column = last
     return "\n\n".join(tables)
@@ -150,7 +186,18 @@ def as_text(cells: Sequence[Sequence[str]], width: int | None = TERMINAL_COLUMNS
 def as_markdown(cells: Sequence[Sequence[str]]) -> str:
     """The table in Markdown, figures to the right."""
     rule = ["---", *("---:" for _ in cells[0][1:])]
-    return "\n".join("| " + " | ".join(cell.strip() for cell in line) + " |" for line in [cells[0], rule, *cells[1:]])
+    lines = [[in_markdown(cell.strip()) for cell in line] for line in cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], rule, *lines[1:]])
+
+
+def in_markdown(text: str) -> str:
+    r"""`text` as Markdown shows it literally: no markup, no HTML, no cell border, nothing hidden.
+
+    >>> in_markdown("a|b <script>")
+    'a\\|b &lt;script&gt;'
+    """
+    escaped = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return escaped.replace("|", "\\|")
 
 
 def not_held_equal(experiment: Experiment, rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -172,5 +219,5 @@ def not_held_equal(experiment: Experiment, rows: Sequence[Mapping[str, Any]]) ->
     )
     for key, label, form in differing:
         if len({row[key] for row in rows}) > 1:
-            sentences.append(f"{label}: " + ", ".join(f"{row['contestant']} {form.format(row[key])}" for row in rows))
+            sentences.append(f"{label}: " + ", ".join(f"{row['contestant']} {figure(row[key], form)}" for row in rows))
     return sentences

@@ -196,14 +196,25 @@ def decode_utf8(raw: bytes, name: str) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON; raises DataError with line and column when it is damaged."""
-    text = read_text(path)
+    """Read JSON; raises DataError with line and column when it is damaged.
+
+    A byte order mark, which some editors put first, is passed over. NaN and infinity are no JSON.
+    """
+    text = read_text(path).removeprefix("\ufeff")
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise DataError(
             f"{path} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from error
+    except RecursionError as error:
+        raise DataError(f"{path} is not valid JSON: its lists or objects are nested too deep") from error
+    except ValueError as error:  # also a whole number of thousands of digits
+        raise DataError(f"{path} is not valid JSON: {error}") from error
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
 
 
 def canonical_json(value: Any) -> str:

@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import errno
 import pickle
 import zipfile
 from pathlib import Path
@@ -37,6 +38,14 @@ IDENTITY_KEYS = (
     "data",
 )
 REQUIRED_KEYS = (*IDENTITY_KEYS, "model", "spent", "best", "finished", "environment")
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("contestant", "tokenizer_kind", "tokenizer_fingerprint", "tokenizer_sha256"), str),
+    **dict.fromkeys(("model_config", "train_config", "data", "model", "spent", "environment"), dict),
+    "vocab_size": int,
+    "finished": bool,
+}
+_DATA_KEYS = ("path", "ids_sha256", "text_sha256")
+_ANEW = "train again with FORCE=1"
 # How a run is carried out, not what it is: these may change between a checkpoint and its continuation.
 FREE_SETTINGS = frozenset({"num_threads", "device", "checkpoint_every_seconds", "dtype", "compile"})
 
@@ -121,6 +130,8 @@ def load(path: Path) -> dict[str, Any]:
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, zipfile.BadZipFile, EOFError, KeyError, ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # a short file ends in EINVAL
+            raise CheckpointError(f"cannot read {path}: {error.strerror}; the file itself may be whole") from error
         cause = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CheckpointError(
             f"{path} is damaged and cannot be read ({cause}); restore it, or train anew with {anew}"
@@ -133,7 +144,23 @@ def load(path: Path) -> dict[str, Any]:
     missing = [key for key in REQUIRED_KEYS if key not in state]
     if missing:
         raise CheckpointError(f"{path} lacks {', '.join(missing)}; train anew with {anew}")
+    _check_kinds(state, path)
     return state
+
+
+def _check_kinds(state: dict[str, Any], path: Path) -> None:
+    """Raise CheckpointError unless what is used of `state` later is of the kind that was written."""
+    for key, kind in _KINDS.items():
+        if type(state[key]) is not kind:
+            raise CheckpointError(f"{path}: {key} is {type(state[key]).__name__}, not {kind.__name__}; {_ANEW}")
+    if type(state["best"]) not in (dict, type(None)):  # None before the first val figure
+        raise CheckpointError(f"{path}: best is {type(state['best']).__name__}, not dict; {_ANEW}")
+    for name in ("train", "val"):
+        data = state["data"].get(name)
+        if not (isinstance(data, dict) and all(type(data.get(key)) is str for key in _DATA_KEYS)):
+            raise CheckpointError(f"{path}: data does not say what {name} was; {_ANEW}")
+    if not all(isinstance(name, str) and isinstance(value, torch.Tensor) for name, value in state["model"].items()):
+        raise CheckpointError(f"{path}: model holds something that is no tensor; {_ANEW}")
 
 
 def verify_tokenizer(state: dict[str, Any], path: Path, tokenizer: Tokenizer, tokenizer_path: Path) -> None:
@@ -288,7 +315,8 @@ def restore_model(state: dict[str, Any], path: Path) -> MiniGPT:
     try:
         model.load_state_dict(state["model"])
     except RuntimeError as error:
-        raise CheckpointError(f"the weights in {path} do not fit its own model_config: {error}") from error
+        cause = " ".join(str(error).split())
+        raise CheckpointError(f"the weights in {path} do not fit its own model_config: {cause}; {_ANEW}") from error
     return model.eval()
 
 

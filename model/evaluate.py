@@ -19,6 +19,15 @@ from model.windows import RulerError, Scores, score_tokens
 from tokenizer.base import Int64Array, Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
+_DTYPES = {"nats": np.float32, "token_num_chars": np.int32, "token_num_bytes": np.int32, "document_offsets": np.int64}
+_METADATA = {
+    "text_sha256": str,
+    "tokenizer_fingerprint": str,
+    "stride": int,
+    "block_size": int,
+    "disjoint_total_nats": float,
+}
+_ROUNDING = 1e-4  # a loss near zero may come out a little below it
 _LARGEST_EXPONENT = 700.0  # exp() beyond it leaves float64
 
 
@@ -262,16 +271,33 @@ def write_nats(path: Path, evaluation: Evaluation) -> None:
 
 def read_nats(path: Path) -> Evaluation:
     """Read what `write_nats` wrote. Raises ReportError for a missing, damaged or inconsistent file."""
+    mend = "remove it and run `make compare` to evaluate again"
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         metadata: dict[str, Any] = json.loads(str(arrays.pop("metadata")))
         evaluation = Evaluation(**arrays, **metadata)
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ReportError(f"cannot read {path} ({type(error).__name__}: {error}); evaluate again") from error
+        raise ReportError(f"cannot read {path} ({type(error).__name__}: {error}); {mend}") from error
+    for name, dtype in _DTYPES.items():
+        array = getattr(evaluation, name)
+        if array.dtype != dtype or array.ndim != 1:
+            raise ReportError(
+                f"{path}: {name} is {array.dtype} of shape {array.shape}, not {np.dtype(dtype)} in one row; {mend}"
+            )
+        if not len(array) or not np.isfinite(array).all() or array.min() < -_ROUNDING:
+            raise ReportError(f"{path}: {name} is empty, or holds a number that is negative or not finite; {mend}")
+    for name, kind in _METADATA.items():
+        if type(getattr(evaluation, name)) is not kind:
+            raise ReportError(f"{path}: {name} is {getattr(evaluation, name)!r}, not a {kind.__name__}; {mend}")
+    if not (math.isfinite(evaluation.disjoint_total_nats) and 1 <= evaluation.stride <= evaluation.block_size):
+        raise ReportError(f"{path}: its disjoint losses, stride or block size cannot be true; {mend}")
+    offsets = evaluation.document_offsets
     lengths = {len(evaluation.nats), len(evaluation.token_num_chars), len(evaluation.token_num_bytes)}
-    if lengths != {int(evaluation.document_offsets[-1])}:
-        raise ReportError(f"{path}: its arrays and document offsets disagree on the number of tokens; evaluate again")
+    if lengths != {int(offsets[-1])} or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        raise ReportError(f"{path}: its arrays and document offsets disagree on the number of tokens; {mend}")
+    if not evaluation.num_chars or not evaluation.num_bytes:
+        raise ReportError(f"{path}: its tokens hold no characters; {mend}")
     return evaluation
 
 

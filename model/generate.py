@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 import torch
 
+from data.clean import find_lone_surrogate, minimal, refuse_lone_surrogate
 from data.config import require
+from data.errors import DataError
 from model.gpt import MiniGPT
 from tokenizer.base import Tokenizer
 
@@ -25,14 +27,32 @@ def generate(
     Pieces are whole characters: the bytes of an unfinished one are held back, and become U+FFFD only if the text
     ends inside it. Temperature 0 takes the likeliest token; `top_k` keeps the k likeliest, None or anything above
     the vocabulary keeps all. An empty prompt starts after a newline, as documents do in training; of a prompt longer
-    than the block the last block_size tokens count. Raises ConfigError for settings out of range and the tokenizer's
-    own error for a prompt it cannot represent, both before the first piece.
+    than the block the last block_size tokens count. The prompt is cleaned as text is, see `clean_prompt`. Raises
+    ConfigError for settings out of range, DataError for a prompt that is not UTF-8 and the tokenizer's own error for
+    one that it cannot represent, all before the first piece.
     """
     require(num_tokens >= 0, f"num_tokens must be at least 0, found {num_tokens}")
     require(temperature >= 0.0, f"temperature must be at least 0, found {temperature}")
     require(top_k is None or top_k >= 1, f"top_k must be at least 1 (or none), found {top_k}")
-    ids = tokenizer.encode(prompt or "\n")
+    ids = tokenizer.encode(clean_prompt(prompt) or "\n")
     return _stream(model, tokenizer, ids, num_tokens, temperature, top_k, seed)
+
+
+def clean_prompt(prompt: str) -> str:
+    """`prompt` with the line ends of a cleaned corpus, in which CR never occurs, and without a leading byte order mark.
+
+    Raises DataError for lone surrogates: a byte of the command line that is not UTF-8 arrives as one.
+    """
+    offset = find_lone_surrogate(prompt)
+    if offset is not None:
+        byte = ord(prompt[offset]) - 0xDC00
+        if 0x80 <= byte <= 0xFF:
+            raise DataError(
+                f"the prompt is not valid UTF-8: byte 0x{byte:02x} at character {offset}; type it in a terminal that "
+                "is set to UTF-8"
+            )
+        refuse_lone_surrogate(prompt, "the prompt")
+    return minimal(prompt)
 
 
 def _stream(

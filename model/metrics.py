@@ -1,6 +1,7 @@
 """metrics.jsonl: one JSON line for each logged step, cut back to the checkpoint when a run is resumed."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +45,24 @@ class MetricsLog:
 
 
 def read_metrics(path: Path, *, mend: str) -> list[dict[str, Any]]:
-    """All records of a metrics file, oldest first. Raises DataError naming the damaged line and `mend`, a command."""
+    """All records of a metrics file, oldest first; every number in them is finite.
+
+    Raises DataError naming the damaged line and `mend`, a command; the last line must have its end, or it is cut short.
+    """
     if not path.exists():
         raise DataError(f"{path} does not exist; run `{mend}`")
     records: list[dict[str, Any]] = []
-    for number, line in enumerate(read_text(path).split("\n")[:-1], start=1):
+    *lines, rest = read_text(path).split("\n")
+    for number, line in enumerate(lines, start=1):
+        where = f"{path}, line {number}"
         try:
             record = json.loads(line)
         except json.JSONDecodeError as error:
-            raise DataError(f"{path}, line {number}: not valid JSON ({error.msg}); run `{mend}`") from error
-        records.append(check_object(record, _FIELDS, where=f"{path}, line {number}", mend=mend))
-        if "val_bits_per_char" in record:
-            check_object(record, {"val_bits_per_char": float}, where=f"{path}, line {number}", mend=mend)
+            raise DataError(f"{where}: not valid JSON ({error.msg}); run `{mend}`") from error
+        records.append(check_object(record, _FIELDS, where=where, mend=mend))
+        for key, value in record.items():
+            if type(value) not in (int, float) or not math.isfinite(value):
+                raise DataError(f"{where}: key {key!r} is {value!r}, not a finite number; run `{mend}`")
+    if rest:
+        raise DataError(f"{path}, line {len(lines) + 1}: cut short; run `{mend}`")
     return records

@@ -19,6 +19,7 @@ from typing import Any, TextIO
 
 from compare.experiment import Experiment, load_experiment
 from data.errors import ConfigError, UserError, cause_of, explained, is_circumstance
+from data.show import visible
 from model.distributed import SaidByProcessZero
 from model.interrupt import StoppedBySignal, ended_by_signals
 from model.memory import is_out_of_memory
@@ -29,7 +30,6 @@ CONFIGS = Path("configs")
 DEFAULT_EXPERIMENT = "wikitext2"
 _MISTAKE, _INTERRUPTED, _READER_GONE = 2, 130, 141
 _MAKE = re.compile(r"(?<![^\s(])`make (?!demo|setup)([a-zA-Z0-9_ =-]+)`(?=[\s,;.:)]|$)")
-_NO_SPACE = {"Cc", "Zl", "Zp"}  # Unicode's categories of control characters, line and paragraph separators
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -233,12 +233,7 @@ def _one_line(message: str) -> str:
     >>> _one_line("cannot read a  b\nc")
     'cannot read a  b\\nc'
     """
-    return "".join(
-        character.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(character) in _NO_SPACE
-        else character
-        for character in message
-    )
+    return visible(message)
 
 
 def _say_stopped(signal_name: str) -> None:

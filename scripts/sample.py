@@ -1,10 +1,16 @@
-"""Let a trained contestant continue a prompt."""
+"""Let a trained contestant continue a prompt.
 
+On a terminal, control characters and others without a shape are shown as their code; a pipe or a file gets the text as
+it is. CRLF and CR in the prompt become line feeds, as in every text that a model is trained on.
+"""
+
+import itertools
 import sys
 
 from compare.steps import Steps
+from data.show import visible
 from model import checkpoint
-from model.generate import generate
+from model.generate import clean_prompt, generate
 from scripts import cli
 from tokenizer.load import load_tokenizer
 
@@ -37,9 +43,9 @@ def main() -> None:
         top_k=arguments.top_k,
         seed=arguments.seed,
     )
-    print(arguments.prompt, end="", flush=True)
-    for piece in pieces:
-        print(piece, end="", flush=True)
+    is_terminal = sys.stdout.isatty()
+    for piece in itertools.chain([clean_prompt(arguments.prompt)], pieces):
+        print(visible(piece, keep="\n\t") if is_terminal else piece, end="", flush=True)
     print()
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 
 from data.errors import ConfigError
 from scripts import cli
@@ -41,7 +42,8 @@ def main() -> None:
         min_pair_frequency=arguments.min_pair_frequency,
     )
     if arguments.json:
-        print(json.dumps(as_data(trace), ensure_ascii=not cli.is_stdout_utf8(), indent=2))
+        is_escaped = sys.stdout.isatty() or not cli.is_stdout_utf8()
+        print(json.dumps(as_data(trace), ensure_ascii=is_escaped, indent=2))
     else:
         print(as_text(trace, top=arguments.top))
 

@@ -4,10 +4,11 @@ import doctest
 
 import pytest
 
+from data.show import shorten
 from tokenizer import trace_text
 from tokenizer.bpe import BPEKind
 from tokenizer.trace import Trace, trace_training
-from tokenizer.trace_text import as_text, shorten, visible
+from tokenizer.trace_text import as_text, visible
 from tokenizer_helpers import LOSSLESS_TEXTS
 
 KINDS: tuple[BPEKind, ...] = ("char_bpe", "byte_bpe")

@@ -14,7 +14,7 @@ from tokenizer.pretokenize import PATTERNS, SplitPattern
 
 END_OF_TEXT = "<|endoftext|>"
 _NUM_BYTES = 256
-_VERSION_LINE = "#version: 0.2"
+_VERSION_LINE = "#version:"  # GPT-2's own ends with 0.2, other tools add who wrote the file
 _GPT2_URL = "https://openaipublic.blob.core.windows.net/gpt-2/encodings/main/"
 _GPT2_FILES = ("encoder.json", "vocab.bpe")
 
@@ -24,7 +24,9 @@ def load_gpt2(encoder_json: Path, vocab_bpe: Path) -> BPETokenizer:
 
     `encoder_json` maps every token to its id: the 256 bytes (in an order of its own, not byte order), then one token
     for each merge, then `<|endoftext|>`. `vocab_bpe` holds the merges, one `left right` a line, and may begin with
-    `#version: 0.2`. Raises TokenizerError naming file and line, token or id where the two do not fit together.
+    `#version: 0.2`. Line ends may be CRLF, and a byte order mark may come first: some editors put them there, and no
+    token is spelled with either. Raises TokenizerError naming file and line, token or id where the two do not fit
+    together.
     """
     token_of = _read_encoder(encoder_json)
     merges = _read_merges(vocab_bpe)
@@ -81,12 +83,13 @@ def _read_encoder(path: Path) -> list[str]:
 def _read_merges(path: Path) -> list[tuple[str, str]]:
     """The merges in file order. Tokens may begin with `#`, so only the very first line can be anything else."""
     try:
-        lines = read_text(path).split("\n")  # not splitlines(): U+0085 is a character of GPT-2's spelling
+        text = read_text(path).removeprefix("\ufeff")
+        lines = text.replace("\r\n", "\n").split("\n")  # not splitlines(): it knows more line ends than files have
     except DataError as error:
         raise TokenizerError(str(error)) from error
     if lines[-1] == "":
         lines.pop()  # what follows the last line end
-    num_skipped = 1 if lines[:1] == [_VERSION_LINE] else 0
+    num_skipped = 1 if lines and lines[0].startswith(_VERSION_LINE) else 0
     merges = []
     for number, line in enumerate(lines[num_skipped:], start=num_skipped + 1):
         left, space, right = line.partition(" ")

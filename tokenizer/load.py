@@ -33,13 +33,15 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """Load any tokenizer file this project writes.
 
     Types, counts, the existence of every merge's halves, duplicates and the stored fingerprint are checked.
-    Raises TokenizerError: one sentence, what is wrong and where.
+    Raises TokenizerError: one sentence, what is wrong and where; and DataError for a file that may not be read.
     """
     if not path.exists():
         raise TokenizerError(f"{path} does not exist; run `make tokenizer`")
     try:
         contents = read_json(path)
     except DataError as error:
+        if isinstance(error.__cause__, PermissionError):  # a file that may not be read is not damaged
+            raise
         raise TokenizerError(f"{error}; run `make tokenizer` again") from error
     try:
         tokenizer = _build(contents)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tokenizer.trace_text import columns, pad, shorten, visible
+from data.show import columns, pad, shorten
+from tokenizer.trace_text import visible
 
 _WIDTH = 98
 _SHOWN = "test"  # the split of the page, as in the comparison; the file holds val as well
@@ -95,7 +96,7 @@ def _context(study: Mapping[str, Any]) -> Iterator[str]:
         percentiles = [context[f"percentile_{percent}"] for percent in (5, 50, 95)]
         cells = "".join(f"{'–' if found is None else f'{found:,.0f}':>8}" for found in percentiles)
         yield (
-            f"  {shorten(name, 19):<20}{contestant['kind']:<10}{contestant['vocab_size']:>8,}"
+            f"  {pad(shorten(name, 19), 20)}{contestant['kind']:<10}{contestant['vocab_size']:>8,}"
             f"{contestant['embedding_parameters']:>12,}{context['mean_characters']:>9,.1f}{cells}"
         )
     yield f"  embedding: its weights at width {width}; percentiles: all windows that lie inside one document"

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
+from data.show import columns, counted, is_hidden, pad, shorten
 from tokenizer.reference import Pair, TieBreak
 from tokenizer.trace import Document, Round, Trace, spelled
 
@@ -127,37 +128,7 @@ def _visible_character(character: str) -> str:
         return _SYMBOLS[character]
     if character < " ":
         return chr(0x2400 + ord(character))  # Unicode's pictures of the control characters
-    if character.isprintable() and not unicodedata.category(character).startswith("M"):  # a mark has no place alone
+    is_plain = character.isprintable() and not is_hidden(character)
+    if is_plain and not unicodedata.category(character).startswith("M"):  # a mark has no place alone
         return character
     return character.encode("unicode_escape").decode("ascii")
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 merge`, `2 merges`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def columns(text: str) -> int:
-    """Columns that `text` takes in a terminal: Chinese, Japanese, Korean and emoji take two each."""
-    return sum(1 + (unicodedata.east_asian_width(character) in "WF") for character in text)
-
-
-def pad(text: str, width: int) -> str:
-    """`text` with spaces behind it, `width` columns in all."""
-    return text + " " * (width - columns(text))
-
-
-def shorten(text: str, width: int) -> str:
-    """`text`, or its beginning and its end where it takes more than `width` columns."""
-    if columns(text) <= width:
-        return text
-    half, start, end = (width - 1) // 2, "", ""
-    for character in text:
-        if columns(start + character) > half:
-            break
-        start += character
-    for character in reversed(text):
-        if columns(character + end) > half:
-            break
-        end = character + end
-    return f"{start}…{end}"

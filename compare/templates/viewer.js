@@ -52,14 +52,19 @@ function visible(raw) {
   return Array.from(text, visibleCharacter).join("");
 }
 
+// A name as the page shows names: hidden characters as their code.
+function shownName(name) {
+  return Array.from(name, (character) => (character === " " ? character : visibleCharacter(character, 1))).join("");
+}
+
 const STAND_INS = new Map([[" ", "␣"], ["\n", "⏎"], ["\r", "␍"], ["\t", "⇥"], ["\u007f", "␡"]]);
 
 function visibleCharacter(character, index) {
   if (STAND_INS.has(character)) return STAND_INS.get(character);
   const code = character.codePointAt(0);
   if (code < 32) return String.fromCodePoint(0x2400 + code);
-  if (/\p{M}/u.test(character)) return index === 0 ? "◌" + character : character;
-  return /[\p{C}\p{Z}]/u.test(character) ? codePoint(character) : character;
+  if (/[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u.test(character)) return codePoint(character);
+  return /\p{M}/u.test(character) && index === 0 ? "◌" + character : character;
 }
 
 function make(tag, className, text) {
@@ -86,7 +91,7 @@ function plural(number, noun) {
 
 function showContestant(spec, text) {
   const block = make("div", "contestant");
-  const heading = make("h4", "", `${spec.name} `);
+  const heading = make("h4", "", `${shownName(spec.name)} `);
   block.append(heading);
   if (spec.left_out) {
     block.append(make("p", "note", `Left out: ${spec.left_out}.`));
@@ -189,7 +194,11 @@ function startViewer() {
   const choice = document.getElementById("step-name");
   const embedded = SPECS.filter((spec) => !spec.left_out);
   const mergers = embedded.filter((spec) => spec.merges.length);
-  for (const spec of mergers.length ? mergers : embedded) choice.append(make("option", "", spec.name));
+  for (const spec of mergers.length ? mergers : embedded) {
+    const option = make("option", "", shownName(spec.name));
+    option.value = spec.name;
+    choice.append(option);
+  };
   if (!choice.options.length) {
     document.getElementById("stepper").replaceChildren(make("p", "note", "No vocabulary is in this page."));
     return;

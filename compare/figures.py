@@ -1,0 +1,75 @@
+"""How a figure is written: in a width that a table can bear, whatever its size, and never as nan or inf."""
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+
+MOST_COLUMNS = 15
+"""Columns of a figure; one that takes more is written as a power of ten."""
+NO_FIGURE = "–"
+NOT_DIVIDED = "this text is not divided by spaces"
+
+_CHARACTERS_PER_SPACE = 100  # a text with fewer spaces has no words that white space could tell apart
+_SPACES = " \t\u00a0"  # U+3000 only indents paragraphs of Chinese; lines are not words
+_LARGEST_FLOAT = 10**300
+_MOST_SEEDS_COLUMNS = 24
+
+
+def figure(value: float | None, form: str, most: int = MOST_COLUMNS) -> str:
+    """`value` in the format `form`, or with three decimals and a power of ten where that takes over `most` columns.
+
+    None is a dash. Raises ValueError for a number that is not finite: readers refuse those, with the file's name.
+
+    >>> figure(1234.5, "{:,.1f}"), figure(10**220, "{:,}"), figure(None, "{:,}")
+    ('1,234.5', '1.000e+220', '–')
+    """
+    if value is None:
+        return NO_FIGURE
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"a figure must be finite, found {value}")
+    if abs(value) >= _LARGEST_FLOAT:  # whole numbers may be larger than any float
+        return f"{Decimal(value):.3e}"
+    written = form.format(value)
+    return written if len(written) <= most else f"{Decimal(value):.3e}"
+
+
+def power_of_ten(log10: float) -> str:
+    """The number with this logarithm, which may be beyond every float.
+
+    >>> power_of_ten(400.5), power_of_ten(math.log10(9.9999))
+    ('3.162e+400', '1.000e+1')
+    """
+    exponent = math.floor(log10)
+    digits = f"{10.0 ** (log10 - exponent):.3f}"
+    if digits == "10.000":
+        digits, exponent = "1.000", exponent + 1
+    return f"{digits}e{exponent:+d}"
+
+
+def log10_mean(log10s: Sequence[float]) -> float:
+    """Logarithm of the mean of numbers that are given by their logarithms; none of them has to fit into a float.
+
+    >>> log10_mean([400.0, 400.0]), round(log10_mean([2.0, 0.0]), 6) == round(math.log10(50.5), 6)
+    (400.0, True)
+    """
+    largest = max(log10s)
+    return largest + math.log10(sum(10.0 ** (one - largest) for one in log10s) / len(log10s))
+
+
+def is_divided_by_spaces(text: str) -> bool:
+    """Whether `text` has a space in every 100 characters on average; without them a count of words means nothing.
+
+    >>> is_divided_by_spaces("one two"), is_divided_by_spaces("中文没有空格。" * 20)
+    (True, False)
+    """
+    return sum(map(text.count, _SPACES)) >= len(text) // _CHARACTERS_PER_SPACE
+
+
+def seeds_in_words(seeds: Sequence[int]) -> str:
+    """The seeds themselves, or where they take too much room the first, the last and how many they are.
+
+    >>> seeds_in_words([4, 2, 9]), seeds_in_words(range(1, 101))
+    ('4 2 9', '1 … 100 (100)')
+    """
+    written = " ".join(map(str, seeds))
+    return written if len(written) <= _MOST_SEEDS_COLUMNS else f"{seeds[0]} … {seeds[-1]} ({len(seeds)})"
