@@ -6,8 +6,12 @@ from collections.abc import Iterator
 import torch
 
 from data.config import require
+from data.numbers import SEED, Range
 from model.gpt import MiniGPT
 from tokenizer.base import Tokenizer
+
+TEMPERATURE = Range(1e-30, 1000, or_zero=True)
+"""Nearer to 0 the division of the logits would leave float32; 0 itself takes the likeliest token undivided."""
 
 
 def generate(
@@ -29,7 +33,8 @@ def generate(
     own error for a prompt it cannot represent, both before the first piece.
     """
     require(num_tokens >= 0, f"num_tokens must be at least 0, found {num_tokens}")
-    require(temperature >= 0.0, f"temperature must be at least 0, found {temperature}")
+    TEMPERATURE.check("temperature", temperature)
+    SEED.check("seed", seed)
     require(top_k is None or top_k >= 1, f"top_k must be at least 1 (or none), found {top_k}")
     ids = tokenizer.encode(prompt or "\n")
     return _stream(model, tokenizer, ids, num_tokens, temperature, top_k, seed)
