@@ -1,12 +1,14 @@
 """Fetch or build the corpus, clean it and cut it into splits."""
 
+from collections.abc import Sequence
+
 from compare.steps import Steps
 from scripts import cli
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `data`."""
-    arguments = cli.parser(__doc__).parse_args()
+    arguments = cli.parser(__doc__).parse_args(argv)
     Steps(cli.experiment_of(arguments)).data()
 
 
