@@ -1,119 +1,101 @@
 # The user's command line. Every target first makes what it needs, the environment included, and nothing that is up
 # to date; what is up to date is decided by content, in the scripts. `make help` lists the targets below.
 
-EXPERIMENT ?= wikitext2
-CONTESTANT ?= bpe
-PYTHON     ?= python3
+# Nothing that a user types is expanded, neither by Make nor by the shell: a value on the command line becomes a simple
+# variable before anything reads it, and goes to scripts/from_make.py by the environment, never by a command.
+$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))), \
+  $(eval override $(name) := $$(value $(name)))$(eval export $(name))))
 
-VENV  := .venv
-BIN   := $(VENV)/bin
-# Settings of the file to replace, such as SET="train.seed=2 train.batch_size=16".
-WITH  := --config $(EXPERIMENT) $(foreach setting,$(SET),--set $(setting))
+ifeq ($(origin PYTHON),undefined)
+PYTHON := python3
+endif
+export PYTHON
+override VENV := .venv
+override BIN  := $(VENV)/bin
+override RUN  := $(BIN)/python -m scripts.from_make
 # The environment is up to date while pyproject.toml and constraints.txt hold what they held when it was made.
-READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut -d ' ' -f 1)
+override READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut -d ' ' -f 1)
 
-export PROMPT TEXT
-
-.PHONY: help setup data tokenizer encode train compare sample marginal all demo trace study sweep tune bench calibrate
-.PHONY: bench-train speedrun check-gpu ablate test test-slow check clean
+.PHONY: help setup data tokenizer encode compare sample marginal all demo trace study sweep tune bench calibrate
+.PHONY: bench-train speedrun check-gpu ablate test test-slow check clean always
 .DEFAULT_GOAL := help
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 	@echo
-	@echo "  EXPERIMENT=$(EXPERIMENT) selects configs/$(EXPERIMENT).yaml (there: $(basename $(notdir $(wildcard configs/*.yaml))));"
-	@echo "  SET=\"train.seed=2\" replaces settings of the file."
+	@echo '  EXPERIMENT=demo selects configs/demo.yaml, or give a path; there are:'
+	@for file in configs/*.yaml; do file=$${file##*/}; printf '    %s\n' "$${file%.yaml}"; done
+	@echo '  SET="train.seed=2 train.batch_size=16" replaces settings of the file.'
 
 setup: $(READY) ## make .venv with everything in it; does nothing when it is up to date
 
 $(READY): pyproject.toml constraints.txt
 	@if [ ! -e $@ ]; then \
-	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=…")' && \
-	  $(PYTHON) -m venv $(VENV) && \
+	  "$$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=…")' && \
+	  "$$PYTHON" -m venv $(VENV) && \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' && \
 	  $(BIN)/python -m scripts.warm && \
 	  rm -f $(VENV)/.ready-* && touch $@; \
 	fi
 
 data: $(READY) ## fetch or build the corpus, clean it, cut it into splits
-	@$(BIN)/python -m scripts.data $(WITH)
+	@$(RUN) data
 
-tokenizer: $(READY) ## train the tokenizers; VOCAB=1000 TRAINING_CHARACTERS=1000000 MIN_PAIR_FREQUENCY=2
-	@$(BIN)/python -m scripts.tokenizer $(WITH) $(if $(VOCAB),--vocab $(VOCAB)) \
-	  $(if $(TRAINING_CHARACTERS),--training-characters $(TRAINING_CHARACTERS)) \
-	  $(if $(MIN_PAIR_FREQUENCY),--min-pair-frequency $(MIN_PAIR_FREQUENCY)) $(if $(ENGINE),--engine $(ENGINE))
+tokenizer: $(READY) ## train the tokenizers; VOCAB=1000 TRAINING_CHARACTERS=1000000 MIN_PAIR_FREQUENCY=2 ENGINE=reference
+	@$(RUN) tokenizer
 
 encode: $(READY) ## encode all splits with every tokenizer, proven lossless
-	@$(BIN)/python -m scripts.encode $(WITH)
+	@$(RUN) encode
 
 # With PROCESSES=2 two processes share every step; OMP_NUM_THREADS are the threads of each, by default all cores' share.
-SHARED = OMP_NUM_THREADS=$${OMP_NUM_THREADS:-$$(( ($$(getconf _NPROCESSORS_ONLN) + $(PROCESSES) - 1) / $(PROCESSES) ))} \
-  $(BIN)/python -m torch.distributed.run --standalone --nproc-per-node=$(PROCESSES)
-train-%: $(READY) ## train and score one contestant: train-char, train-bpe, …; FORCE=1 begins anew; PROCESSES=2
-	@$(if $(PROCESSES),$(SHARED),$(BIN)/python) -m scripts.train $(WITH) --contestant $* $(if $(FORCE),--force)
+train-%: export MAKE_TARGET = $@
+train-%: $(READY) always ## train and score one contestant: train-char, train-bpe, …; FORCE=1 begins anew; PROCESSES=2
+	@$(RUN) train
 
 compare: $(READY) ## the table, the curves and the verdict
-	@$(BIN)/python -m scripts.compare $(WITH)
+	@$(RUN) compare
 
-sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" TOKENS= TEMPERATURE= TOP_K= SEED=
-	@$(BIN)/python -m scripts.sample $(WITH) --contestant $(CONTESTANT) --prompt "$$PROMPT" \
-	  $(if $(TOKENS),--tokens $(TOKENS)) $(if $(TEMPERATURE),--temperature $(TEMPERATURE)) \
-	  $(if $(TOP_K),--top-k $(TOP_K)) $(if $(SEED),--seed $(SEED)) $(if $(RUN_SEED),--run-seed $(RUN_SEED))
+sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" TOKENS= TEMPERATURE= TOP_K= SEED= RUN_SEED=
+	@$(RUN) sample
 
 marginal: $(READY) ## how far BPE's own segmentation lies above all of them; CONTESTANT=bpe CHARACTERS=4000 SAMPLES= SEED=
-	@$(BIN)/python -m scripts.marginal $(WITH) --contestant $(CONTESTANT) $(if $(CHARACTERS),--characters $(CHARACTERS)) \
-	  $(if $(SAMPLES),--samples $(SAMPLES)) $(if $(SEED),--seed $(SEED))
+	@$(RUN) marginal
 
 all: compare ## everything above, for EXPERIMENT
 
-demo: ## the whole experiment offline, in a few minutes: the same as `make all EXPERIMENT=demo`
-	@$(MAKE) --no-print-directory all EXPERIMENT=demo
+demo: $(READY) ## the whole experiment offline, in a few minutes: the same as `make all EXPERIMENT=demo`
+	@EXPERIMENT=demo $(RUN) compare
 
 trace: $(READY) ## BPE training made visible; TEXT="aaa|aba" KIND= TIE_BREAK= SPLIT_PATTERN= MERGES= MIN_PAIR_FREQUENCY= JSON=1
-	@$(BIN)/python -m scripts.trace $(if $(KIND),--kind $(KIND)) $(if $(TIE_BREAK),--tie-break $(TIE_BREAK)) \
-	  $(if $(SPLIT_PATTERN),--split-pattern $(SPLIT_PATTERN)) $(if $(MERGES),--merges $(MERGES)) \
-	  $(if $(MIN_PAIR_FREQUENCY),--min-pair-frequency $(MIN_PAIR_FREQUENCY)) $(if $(JSON),--json) $(if $(TEXT),-- "$$TEXT")
-
-# Study and benchmark take the offline corpus unless another experiment is named.
-OFFLINE := --config $(if $(filter file,$(origin EXPERIMENT)),demo,$(EXPERIMENT)) $(foreach setting,$(SET),--set $(setting))
+	@$(RUN) trace
 
 study: $(READY) ## one vocabulary's behaviour: reports/study.json and its picture; MERGES= WIDTH= GPT2=folder
-	@$(BIN)/python -m scripts.study $(OFFLINE) $(if $(MERGES),--merges $(MERGES)) $(if $(WIDTH),--width $(WIDTH)) \
-	  $(if $(GPT2),--gpt2 $(GPT2))
+	@$(RUN) study
 
 sweep: $(READY) ## bits per character over vocabulary sizes: reports/sweep.json and its picture; of vocab_sweep by default
-	@$(BIN)/python -m scripts.sweep --config $(if $(filter file,$(origin EXPERIMENT)),vocab_sweep,$(EXPERIMENT)) \
-	  $(foreach setting,$(SET),--set $(setting))
+	@$(RUN) sweep
 
-tune: $(READY) ## the same learning rates tried on every contestant: reports/tune.json; RATES=1e-3,2e-3 BUDGET= WRITE=1
-	@$(BIN)/python -m scripts.tune $(WITH) $(if $(RATES),--rates "$(RATES)") $(if $(BUDGET),--budget $(BUDGET)) \
-	  $(if $(WRITE),--write)
+tune: $(READY) ## the same learning rates tried on every contestant: reports/tune.json; RATES=1e-3,2e-3 BUDGET=
+	@$(RUN) tune
 
 # Peers are no dependencies: name a Python that has them (and what constraints.txt lists) with BENCH_PYTHON.
-BENCH_PYTHON ?= $(BIN)/python
 bench: $(READY) ## ours beside every peer that can be imported; QUICK=1 ROWS=train,encode PEERS= REPEAT=5 BENCH_PYTHON=
-	@$(BENCH_PYTHON) -m scripts.bench_tokenizer $(OFFLINE) $(if $(QUICK),--quick) $(if $(ROWS),--rows $(ROWS)) \
-	  $(if $(PEERS),--peers $(PEERS)) $(if $(REPEAT),--repeat $(REPEAT))
+	@$(RUN) bench
 
-check-gpu: $(READY) ## 60 seconds of training on a GPU: tokens/s, MFU, one resume; exit code 2 without one; PEAK_TFLOPS=
-	@$(BIN)/python -m scripts.check_gpu $(if $(PEAK_TFLOPS),--peak-tflops $(PEAK_TFLOPS)) $(if $(SECONDS_OF_TRAINING),--seconds $(SECONDS_OF_TRAINING))
+check-gpu: $(READY) ## 60 seconds of training on a GPU: tokens/s, MFU, one resume; exit code 2 without one; PEAK_TFLOPS= SECONDS_OF_TRAINING=
+	@$(RUN) check-gpu
 
 calibrate: $(READY) ## prove the ruler straight on text of known entropy, in a few minutes; exit code 1 if it is bent
-	@$(BIN)/python -m scripts.calibrate
+	@$(RUN) calibrate
 
 bench-train: $(READY) ## tokens/s of training beside nanoGPT; NANOGPT=folder REPEAT=5 THREADS= NO_COMPILE=1
-	@$(BIN)/python -m scripts.bench_train $(if $(NANOGPT),--nanogpt "$(NANOGPT)") $(if $(REPEAT),--repeat $(REPEAT)) \
-	  $(if $(THREADS),--threads $(THREADS)) $(if $(NO_COMPILE),--no-compile)
+	@$(RUN) bench-train
 
-speedrun: $(READY) ## seconds to nanoGPT's val loss, beside nanoGPT; TEXT=path NANOGPT=folder SEEDS=3 PRESETS=modern MODERN="steps=300"
-	@$(BIN)/python -m scripts.speedrun $(OFFLINE) $(if $(TEXT),--text "$$TEXT") \
-	  $(if $(NANOGPT),--nanogpt "$(NANOGPT)") $(if $(SEEDS),--seeds $(SEEDS)) $(foreach pair,$(MODERN),--modern $(pair)) \
-	  $(if $(TARGET),--target $(TARGET)) $(if $(PRESETS),--presets $(PRESETS)) $(if $(SLICE),--slice $(SLICE)) \
-	  $(if $(THREADS),--threads $(THREADS))
+speedrun: $(READY) ## seconds to nanoGPT's val loss, beside nanoGPT; TEXT=path NANOGPT=folder SEEDS=3 PRESETS=modern MODERN="steps=300" TARGET= SLICE= THREADS=
+	@$(RUN) speedrun
 
 ablate: $(READY) ## what each part of the modern preset is worth; CONTESTANT= UNIT=seconds AMOUNT=40 SEEDS=3
-	@$(BIN)/python -m scripts.ablate $(OFFLINE) $(if $(filter file,$(origin CONTESTANT)),,--contestant $(CONTESTANT)) \
-	  $(if $(UNIT),--unit $(UNIT)) $(if $(AMOUNT),--amount $(AMOUNT)) $(if $(SEEDS),--seeds $(SEEDS))
+	@$(RUN) ablate
 
 test: $(READY) ## the tests
 	@$(BIN)/python -m pytest

@@ -1,17 +1,25 @@
 """One experiment = one YAML file: a corpus, named contestants, and what all of them share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
+from compare.experiment_file import (
+    SHARED_BLOCKS,
+    apply_setting,
+    check_keys,
+    merge,
+    root_of,
+    say_which_setting,
+    seeds_of,
+)
 from data.config import build, convert, did_you_mean, require
-from data.errors import ConfigError, DataError
-from data.files import read_text
+from data.errors import ConfigError, DataError, UserError
 from data.layout import Layout
 from data.sources import CorpusConfig
+from data.yaml_file import load_yaml
 from model.evaluate import EvaluateConfig
 from model.gpt import MiniGPTConfig
 from model.schedule import MODERN_TRAIN
@@ -21,7 +29,6 @@ from tokenizer.encode_splits import EncodedSplit
 from tokenizer.train import TokenizerConfig
 
 Context = Literal["tokens", "characters"]
-SHARED_BLOCKS = ("model", "train", "evaluate")
 _SMALLEST_VOCABULARY = 2  # stands in for the tokenizer's size while a file is checked
 
 
@@ -100,7 +107,8 @@ class Experiment:
         Raises ConfigError for a seed that the experiment does not have.
         """
         known = self.seeds_of(name)
-        require(seed in known, f"{self.path}: {name} has no run with seed {seed}; its seeds: {_listed(known)}")
+        listed = ", ".join(map(str, known))
+        require(seed in known, f"{self.path}: {name} has no run with seed {seed}; its seeds: {listed}")
         return replace(self.contestant(name).train, seed=seed)
 
     def run_folder(self, name: str, seed: int) -> Path:
@@ -109,105 +117,82 @@ class Experiment:
         return self.layout.checkpoints(name, seed if self.seeds else None)
 
 
+@contextmanager
+def naming_contestant(name: str) -> Iterator[None]:
+    """Begin the message of a user's error that is raised inside with the contestant, unless it names it already."""
+    try:
+        yield
+    except UserError as error:
+        if f"contestant {name}" in str(error):
+            raise
+        raise type(error)(f"contestant {name}: {error}") from error
+
+
 def load_experiment(path: Path, settings: Sequence[str] = ()) -> Experiment:
     """Read an experiment file and apply `settings` such as `train.batch_size=64` on top.
 
-    Precedence: dataclass default < YAML < settings. Raises ConfigError naming file and key.
+    Precedence: dataclass default < YAML < settings. Raises ConfigError naming the key and the file, or the setting if
+    that is at fault; DataError for a file that is not UTF-8.
     """
+    values = load_yaml(path)
     try:
-        values = yaml.safe_load(read_text(path))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-    require(isinstance(values, dict), f"{path}: expected a mapping, found {type(values).__name__}")
+        return _experiment(values, settings, path)
+    except ConfigError as error:
+        if not settings:
+            raise
+        messages = [_message(values, settings[:k], path) for k in range(len(settings) + 1)]
+        raise ConfigError(say_which_setting(path, settings, messages)) from error
+
+
+def _message(values: Mapping[str, Any], settings: Sequence[str], path: Path) -> str | None:
+    try:
+        _experiment(values, settings, path)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+def _experiment(values: Mapping[str, Any], settings: Sequence[str], path: Path) -> Experiment:
+    values = dict(values)
     for setting in settings:
-        _apply(values, setting)
-    known = ("corpus", "contestants", *SHARED_BLOCKS, "seeds", "root")
-    for key in values:
-        require(key in known, f"{path}: unknown key {key!r}{did_you_mean(str(key), list(known))}")
-    for key in ("corpus", "contestants", "train"):
-        require(key in values, f"{path}: key {key!r} is missing")
-    contestants = values["contestants"]
-    require(isinstance(contestants, dict) and len(contestants) > 0, f"{path}: contestants must name at least one")
+        apply_setting(values, setting)
+    check_keys(values, path)
     return Experiment(
         name=path.stem,
         path=path,
         corpus=build(CorpusConfig, values["corpus"], f"{path}: corpus"),
-        contestants={str(name): _contestant(str(name), own, values, path) for name, own in contestants.items()},
-        layout=Layout(Path(str(values.get("root", ".")))),
-        seeds=_seeds(values, path),
+        contestants={name: _contestant(name, own, values, path) for name, own in values["contestants"].items()},
+        layout=Layout(root_of(values, path)),
+        seeds=seeds_of(values, path),
     )
 
 
-def _seeds(values: Mapping[str, Any], path: Path) -> tuple[int, ...] | None:
-    """The checked key `seeds`; None if the file has none. Seeds are written in one place or in the other."""
-    if "seeds" not in values:
-        return None
-    seeds: tuple[int, ...] = convert(values["seeds"], tuple[int, ...], f"{path}: seeds")
-    require(len(seeds) > 0, f"{path}: seeds: the list is empty; name at least one, such as [1, 2, 3]")
-    require(min(seeds) >= 0, f"{path}: seeds: must not be negative, found {_listed(seeds)}")
-    require(len(set(seeds)) == len(seeds), f"{path}: seeds: must be distinct, found {_listed(seeds)}")
-    blocks = {"train": values["train"] or {}}
-    blocks |= {f"contestants.{name}.train": own.get("train") or {} for name, own in values["contestants"].items()}
-    for where, block in blocks.items():
-        require("seed" not in block, f"{path}: both seeds and {where}.seed are given; remove one of them")
-    return seeds
-
-
-def _listed(seeds: Sequence[int]) -> str:
-    return ", ".join(map(str, seeds))
-
-
-def _apply(values: dict[str, Any], setting: str) -> None:
-    """Set one dotted key, making the blocks on the way."""
-    key, equals, written = setting.partition("=")
-    require(bool(key and equals), f"--set {setting}: expected key=value, such as train.batch_size=64")
-    *blocks, last = key.split(".")
-    block = values
-    for name in blocks:
-        inner = block.setdefault(name, {})
-        require(isinstance(inner, dict), f"--set {setting}: {name!r} is not a block of settings")
-        block = inner
-    try:
-        block[last] = yaml.safe_load(written)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"--set {setting}: {' '.join(str(error).split())}") from error
-
-
-def _contestant(name: str, own: Any, values: Mapping[str, Any], path: Path) -> Contestant:
+def _contestant(name: str, own: Mapping[str, Any], values: Mapping[str, Any], path: Path) -> Contestant:
     where = f"{path}: contestants.{name}"
-    require(name.replace("_", "").replace("-", "").isalnum(), f"{where}: a name is letters, digits, - and _")
-    require(isinstance(own, dict), f"{where}: expected a mapping, found {own!r}")
-    known = ("tokenizer", *SHARED_BLOCKS, "context")
-    for key in own:
-        require(key in known, f"{where}: unknown key {key!r}{did_you_mean(str(key), list(known))}")
-    require("tokenizer" in own, f"{where}: key 'tokenizer' is missing")
     context: Context = convert(own.get("context", "tokens"), Context, f"{where}.context")
     merged: dict[str, dict[str, Any]] = {}
+    places: dict[str, str] = {}
     overrides = [] if context == "tokens" else [Override("context", "tokens", context)]
     for block in SHARED_BLOCKS:
         shared, special = values.get(block) or {}, own.get(block) or {}
-        require(isinstance(shared, dict), f"{path}: {block}: expected a mapping, found {shared!r}")
-        require(isinstance(special, dict), f"{where}.{block}: expected a mapping, found {special!r}")
-        merged[block] = _merge(shared, special)
+        merged[block] = merge(shared, special)
+        places[block] = f"{where}.{block}" if special else f"{path}: {block}"
         overrides += [Override(f"{block}.{key}", shared.get(key), value) for key, value in special.items()]
-    model = build(MiniGPTConfig, merged["model"], f"{where}.model", given={"vocab_size": _SMALLEST_VOCABULARY})
+    model = build(MiniGPTConfig, merged["model"], places["model"], given={"vocab_size": _SMALLEST_VOCABULARY})
     if model.preset == "modern":
         merged["train"] = {**MODERN_TRAIN, **merged["train"]}
+    evaluate = build(EvaluateConfig, merged["evaluate"], places["evaluate"])
+    if context == "tokens":  # in characters the block is known only once the text is encoded
+        try:
+            evaluate.stride_for(model.block_size)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from error
     return Contestant(
         name=name,
         tokenizer=build(TokenizerConfig, own["tokenizer"], f"{where}.tokenizer"),
         model=merged["model"],
-        train=build(TrainConfig, merged["train"], f"{where}.train"),
-        evaluate=build(EvaluateConfig, merged["evaluate"], f"{where}.evaluate"),
+        train=build(TrainConfig, merged["train"], places["train"]),
+        evaluate=evaluate,
         overrides=tuple(overrides),
         context=context,
     )
-
-
-def _merge(shared: Mapping[str, Any], special: Mapping[str, Any]) -> dict[str, Any]:
-    """`special` over `shared`, block by block, so that overriding `budget.amount` keeps `budget.unit`."""
-    merged = dict(shared)
-    for key, value in special.items():
-        below = merged.get(key)
-        merged[key] = _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
-    return merged

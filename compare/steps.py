@@ -5,10 +5,11 @@ nothing, an edited one is never missed.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from compare.experiment import Experiment
+from compare.experiment import Experiment, naming_contestant
 from compare.page import HTML
 from compare.report import Materials, comparison_is_up_to_date, write_comparison
 from compare.runs import Entry, read_run
@@ -20,11 +21,14 @@ from data.show import say
 from data.splits import Split
 from data.summary import describe_corpus
 from model import checkpoint
+from model.batches import windows_of
 from model.checkpoint import restart_command
 from model.distributed import Processes
+from model.evaluate import val_prefix
 from model.gpt import MiniGPTConfig
 from model.memory import explain_out_of_memory
 from model.report import evaluate_contestant, report_is_up_to_date
+from model.schedule import choose_compile, choose_device
 from model.train import saved_state, train
 from tokenizer import encode_splits
 from tokenizer.base import Tokenizer
@@ -160,13 +164,7 @@ class Steps:
         label = f"{name}, seed {seed}" if self.experiment.seeds else name
         report = folder / "report.json"
 
-        def prepare() -> tuple[dict[str, EncodedSplit], Tokenizer, MiniGPTConfig]:
-            encoded, tokenizer = self.encode(name), self.tokenizer(name)
-            model_config = contestant.model_for(tokenizer, encoded["train"])
-            contestant.evaluate.stride_for(model_config.block_size)  # one that skips tokens is refused before training
-            return encoded, tokenizer, model_config
-
-        encoded, tokenizer, model_config = self.processes.main_first(prepare)
+        encoded, tokenizer, model_config = self.processes.main_first(lambda: self._prepared(name))
         with explain_out_of_memory(name, model_config, train_config):
             result = train(
                 contestant=name,
@@ -204,6 +202,27 @@ class Steps:
         with explain_out_of_memory(name, model_config, train_config):
             self.processes.only_main(score)
         return report
+
+    def check(self, names: Iterable[str] | None = None) -> None:
+        """Refuse whatever could not be trained, before the first of `names` (by default all) is: vocabulary, block,
+        stride, context, too little text, a missing device. Makes their tokenizers and encoded splits.
+        """
+        for name in self.experiment.contestants if names is None else names:
+            self.processes.main_first(partial(self._prepared, name))
+
+    def _prepared(self, name: str) -> tuple[dict[str, EncodedSplit], Tokenizer, MiniGPTConfig]:
+        """What training contestant `name` starts from, checked. Errors name the contestant."""
+        contestant, config = self.experiment.contestant(name), self.experiment.contestant(name).train
+        self.data()  # what is wrong with the text is no contestant's fault
+        with naming_contestant(name):
+            encoded, tokenizer = self.encode(name), self.tokenizer(name)
+            model_config = contestant.model_for(tokenizer, encoded["train"])
+            contestant.evaluate.stride_for(model_config.block_size)
+            sizes = {"block_size": model_config.block_size, "batch_size": config.batch_size}
+            windows_of(config.order, encoded["train"], **sizes, seed=config.seed)
+            val_prefix(encoded["val"], tokenizer, config.val_characters)
+            choose_compile(config.compile, choose_device(config.device))
+        return encoded, tokenizer, model_config
 
     def train_all(self, name: str, *, restart: bool = False) -> list[Path]:
         """The reports of all runs of contestant `name`, in the order of its seeds."""
@@ -249,6 +268,7 @@ class Steps:
 
     def entries(self) -> list[Entry]:
         """All contestants with all their runs, each finished and read."""
+        self.check()
         self.check_runs(self.experiment.contestants)
         return [
             Entry(name, tuple(read_run(report.parent) for report in self.train_all(name)))

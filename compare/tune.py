@@ -1,10 +1,9 @@
 """Learning rates chosen by one grid for all contestants: the grid, its result, and what a report may say of it.
 
 A rate that suits one tokenizer need not suit another, so a comparison under one hand-set rate may favour somebody.
-`compare/tune_runs.py` trains the grid, `compare/tune_write.py` puts its result into the experiment file.
+`compare/tune_runs.py` trains the grid; `make tune` prints the lines for the experiment file.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,9 @@ from data.config import require
 from data.errors import ConfigError, DataError
 from data.files import canonical_json, read_json, sha256_text
 from data.inputs import is_sealed
+from data.numbers import read_number, shown
 from model.checkpoint import FREE_SETTINGS, TRAINING_VERSION
-from model.schedule import Budget
+from model.schedule import LEARNING_RATE, Budget
 
 JSON = "tune.json"
 VERSION = 2
@@ -53,11 +53,12 @@ def parse_rates(written: str) -> tuple[float, ...]:
     rates = []
     for word in re.split(r"[,\s]+", written.strip(", ")):
         try:
-            rates.append(float(word))
-        except ValueError:
-            raise ConfigError(f"rates: {word!r} is not a number; write them like 1e-3,2e-3,4e-3") from None
+            rates.append(read_number(word))
+        except ValueError as error:
+            reason = f" ({error})" if str(error) else ""
+            raise ConfigError(f"rates: {shown(word)} is not a number{reason}; write them like 1e-3,2e-3,4e-3") from None
     for rate in rates:
-        require(0.0 < rate < math.inf, f"rates: must be positive and finite, found {rate:g}")
+        LEARNING_RATE.check("rates: each", rate)
     require(len(rates) >= 2, "rates: a grid needs at least two of them, such as 1e-3,2e-3,4e-3")
     require(len(set(rates)) == len(rates), f"rates: must be distinct, found {_listed(sorted(rates))}")
     return tuple(sorted(rates))
@@ -147,6 +148,24 @@ def tuning_as_text(tuning: Mapping[str, Any]) -> str:
         *(_edge_warning(name, found) for name, found in contestants.items() if found["edge"]),
     ]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def lines_to_paste(experiment: Experiment, best: Mapping[str, float]) -> str:
+    """What to change in the experiment file for the learning rates `best`; it is the user's own and is not written."""
+    wanted = {name: rate for name, rate in best.items() if experiment.contestants[name].train.learning_rate != rate}
+    if not wanted:
+        return f"{experiment.path}: these rates are in it already.\n"
+    width = max(map(len, wanted))
+    lines = [
+        f"To take them, paste each into its contestant in {experiment.path}, beside the tokenizer:",
+        *(f"  {name:{width}}  train: {{learning_rate: {rate!r}}}" for name, rate in wanted.items()),
+        "or give them to one command:",
+        f'  SET="{" ".join(f"contestants.{name}.train.learning_rate={rate!r}" for name, rate in wanted.items())}"',
+    ]
+    runs = [f"`make train-{name} FORCE=1`" for name in wanted if experiment.layout.checkpoints(name).exists()]
+    if runs:
+        lines += [f"Runs with the former rates are there and will be refused; train anew with {', '.join(runs)}."]
+    return "\n".join(lines) + "\n"
 
 
 def _figure(one: Mapping[str, Any], best: float) -> str:

@@ -26,6 +26,7 @@ def run_grid(steps: Steps, grid: Grid) -> dict[str, Any]:
     raises, but for training that diverges: that is a result. TrainingInterrupted leaves a grid that goes on.
     """
     experiment = steps.experiment
+    steps.check()
     contestants = {name: _tune(steps, name, grid) for name in experiment.contestants}
     return seal(
         {

@@ -1,6 +1,7 @@
 """Strict mapping -> frozen dataclass, shared by every room that has a configuration.
 
-The dataclasses live beside the code they configure and check their own ranges in `__post_init__`.
+The dataclasses live beside the code they configure. Their numbers carry a `Range` in the annotation, which
+`__post_init__` checks by `check_ranges`, with whatever else belongs together.
 """
 
 import dataclasses
@@ -11,20 +12,22 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from data.errors import ConfigError
+from data.numbers import NullAs, notes, read_number, read_whole, shown
+from data.yaml_file import PlainWord
 
 T = TypeVar("T")
+_LARGEST_EXACT_FLOAT = 2**53
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str, *, given: Mapping[str, Any] | None = None) -> T:
     """Make a `cls` from the mapping `values` read at `where` (file and key, for messages).
 
     `given` are fields that the program sets and a file may not. Unknown keys, missing keys and wrong types
-    raise ConfigError; a close spelling is suggested. A string like "3e-4", which YAML 1.1 does not take for a
-    number, is accepted where a float is wanted.
+    raise ConfigError; a close spelling is suggested. Numbers may be spelled in every usual way.
     """
     given = given or {}
     if not isinstance(values, Mapping):
-        raise ConfigError(f"{where}: expected a mapping of settings, found {values!r}")
+        raise ConfigError(f"{where}: expected a mapping of settings, found {shown(values)}")
     hints = typing.get_type_hints(cls)
     fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     settable = [name for name in fields if name not in given]
@@ -32,12 +35,16 @@ def build(cls: type[T], values: Mapping[str, Any], where: str, *, given: Mapping
         if key in given:
             raise ConfigError(f"{where}.{key}: this is not set in a file; the program takes it from {given[key]!r}")
         if key not in fields:
-            raise ConfigError(f"{where}: unknown key {key!r}{did_you_mean(str(key), settable)}")
+            raise ConfigError(f"{where}: unknown key {shown(key)}{did_you_mean(str(key), settable)}")
     for name, field in fields.items():
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if required and name not in values and name not in given:
             raise ConfigError(f"{where}: key {name!r} is missing")
-    converted = {key: convert(value, hints[key], f"{where}.{key}") for key, value in values.items()}
+    null_words = notes(cls, NullAs)
+    converted = {}
+    for key, value in values.items():
+        is_null = key in null_words and isinstance(value, str) and value.lower() in null_words[key].words
+        converted[key] = None if is_null else convert(value, hints[key], f"{where}.{key}")
     try:
         return cls(**converted, **given)
     except ConfigError as error:
@@ -63,29 +70,78 @@ def convert(value: Any, hint: Any, where: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return value if isinstance(value, hint) else build(hint, value, where)  # type: ignore[arg-type]
     if origin is typing.Literal:
-        if value not in arguments:
-            choices = [str(argument) for argument in arguments]
-            raise ConfigError(f"{where}: {value!r} is not one of {', '.join(choices)}")
-        return value
+        for argument in arguments:
+            if value == argument and isinstance(value, type(argument)):
+                return argument
+        raise ConfigError(f"{where}: {shown(value)} is not one of {', '.join(map(str, arguments))}")
     if origin is tuple:
         if not isinstance(value, list | tuple):
-            raise ConfigError(f"{where}: expected a list, found {value!r}")
+            raise ConfigError(f"{where}: expected a list, found {shown(value)}; write one as [first, second]")
         return tuple(convert(item, arguments[0], f"{where}[{index}]") for index, item in enumerate(value))
     return _convert_plain(value, hint, where)
 
 
 def _convert_plain(value: Any, hint: Any, where: str) -> Any:
-    if hint is float and isinstance(value, int | float | str) and not isinstance(value, bool):
+    if hint is int:
+        return _whole(value, where)
+    if hint is float:
+        return _number(value, where)
+    if hint is bool:
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, PlainWord) and value.lower() in ("yes", "on", "no", "off"):
+            return value.lower() in ("yes", "on")
+        raise ConfigError(f"{where}: expected true or false, found {shown(value)}")
+    if hint is str:
+        return _free_text(value, where)
+    if not isinstance(value, hint):
+        raise ConfigError(f"{where}: expected {getattr(hint, '__name__', hint)}, found {shown(value)}")
+    return value
+
+
+def _whole(value: Any, where: str) -> int:
+    reason = ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_EXACT_FLOAT:
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        reason = "write one so large in digits"
+    if isinstance(value, str):
+        try:
+            return read_whole(value)
+        except ValueError as error:
+            reason = str(error)
+    raise ConfigError(f"{where}: expected a whole number such as 1000, found {_with_reason(value, reason)}")
+
+
+def _number(value: Any, where: str) -> float:
+    reason = ""
+    if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             return float(value)
-        except ValueError:
-            raise ConfigError(f"{where}: expected a number, found {value!r}") from None
-    if hint is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    is_bool_for_int = hint is int and isinstance(value, bool)
-    if hint in (int, str, bool) and isinstance(value, hint) and not is_bool_for_int:
+        except OverflowError:
+            reason = "it is too large"
+    if isinstance(value, str):
+        try:
+            return read_number(value)
+        except ValueError as error:
+            reason = str(error)
+    raise ConfigError(f"{where}: expected a number such as 0.001, found {_with_reason(value, reason)}")
+
+
+def _with_reason(value: Any, reason: str) -> str:
+    return f"{shown(value)}: {reason}" if reason else shown(value)
+
+
+def _free_text(value: Any, where: str) -> str:
+    if isinstance(value, str) and not isinstance(value, PlainWord):
         return value
-    raise ConfigError(f"{where}: expected {getattr(hint, '__name__', hint)}, found {value!r}")
+    if value is None:
+        raise ConfigError(f"{where}: expected text, found nothing (null)")
+    if isinstance(value, list | tuple | Mapping):
+        raise ConfigError(f"{where}: expected text, found {shown(value)}")
+    raise ConfigError(f"{where}: expected text, found {shown(value)}; put it in quotes if text is meant")
 
 
 def require(condition: bool, message: str) -> None:

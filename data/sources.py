@@ -8,7 +8,7 @@ import math
 import platform
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from data.clean import find_lone_surrogate
 from data.config import require
@@ -18,6 +18,7 @@ from data.inputs import is_sealed
 from data.layout import SPLITS, Layout
 from data.local_text import load_local_text, local_text_identity
 from data.lock import alone
+from data.numbers import COUNT, check_ranges, shown
 from data.pydocs import load_pydocs, pydocs_identity
 from data.repeats import find_repeats, refuse_repeats
 from data.splits import Corpus, kept_manifests, outputs_match, read_manifests, write_splits
@@ -28,7 +29,7 @@ logger = logging.getLogger(__name__)
 MANIFEST_FORMAT = 2
 """Goes up when the same source and config would give another output, so that old outputs are made anew."""
 DEFAULT_MAX_CHARACTERS = 20_000_000
-_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DATASET_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _WIKITEXT = ("wikitext2", "wikitext2-tokens")
 _OPTIONS = {  # option -> the sources that know it
@@ -90,10 +91,11 @@ class CorpusConfig:
     """`hub`: the dataset's split that is read; it is divided by `fractions`."""
     text_column: str = "text"
     """`hub`: the column that holds the text; one row is one document."""
-    max_characters: int = DEFAULT_MAX_CHARACTERS
+    max_characters: Annotated[int, COUNT] = DEFAULT_MAX_CHARACTERS
     """`hub`: at most so many characters are fetched, in whole documents, streamed."""
 
     def __post_init__(self) -> None:
+        check_ranges(self)
         for field in dataclasses.fields(self):
             known_to = _OPTIONS.get(field.name, (self.source,))
             require(
@@ -118,7 +120,8 @@ class CorpusConfig:
         )
         require(
             _FILE_NAME.fullmatch(self.corpus_name) is not None,
-            f"`name` becomes part of file names: letters, digits, `.`, `_` and `-`, found {self.corpus_name!r}",
+            f"`name` becomes part of file names: at most 100 letters, digits, `.`, `_` and `-`, found "
+            f"{shown(self.corpus_name)}",
         )
 
     def _check_text(self) -> None:
@@ -145,7 +148,6 @@ class CorpusConfig:
             self.dataset is not None and _DATASET_ID.fullmatch(self.dataset) is not None,
             f"source hub wants `dataset` with its namespace, like `Salesforce/wikitext`, found {self.dataset!r}",
         )
-        require(self.max_characters > 0, f"`max_characters` must be above 0, found {self.max_characters}")
 
     @property
     def corpus_name(self) -> str:

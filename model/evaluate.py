@@ -6,7 +6,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from data.config import require
 from data.errors import DataError, ReportError, TokenizerError
 from data.files import atomic_write
+from data.numbers import Range, check_ranges
 from model.gpt import MiniGPT
 from model.windows import RulerError, Scores, score_tokens
 from tokenizer.base import Int64Array, Tokenizer
@@ -35,17 +36,15 @@ _LARGEST_EXPONENT = 700.0  # exp() beyond it leaves float64
 class EvaluateConfig:
     """How the selected checkpoint is scored. None of it can change a result but `stride`."""
 
-    batch_size: int = 64
+    batch_size: Annotated[int, Range(1, 10**6)] = 64
     """Windows in one forward pass; results do not depend on it beyond float noise."""
-    stride: int | None = None
+    stride: Annotated[int | None, Range(1, 10**6)] = None
     """Tokens that the sliding window moves on by; null is half the block, so half a block of context is certain."""
-    alarm_below_bits_per_char: float = 0.5
+    alarm_below_bits_per_char: Annotated[float, Range(0, 1000)] = 0.5
     """A figure below this is refused as a fault of the measurement; synthetic text of low entropy needs a lower one."""
 
     def __post_init__(self) -> None:
-        require(self.batch_size >= 1, f"batch_size must be at least 1, found {self.batch_size}")
-        require(self.stride is None or self.stride >= 1, f"stride must be at least 1, found {self.stride}")
-        require(self.alarm_below_bits_per_char >= 0.0, "alarm_below_bits_per_char must not be negative")
+        check_ranges(self)
 
     def stride_for(self, block_size: int) -> int:
         """The stride in tokens; raises ConfigError if it would skip tokens."""

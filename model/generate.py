@@ -8,8 +8,12 @@ import torch
 from data.clean import find_lone_surrogate, minimal, refuse_lone_surrogate
 from data.config import require
 from data.errors import DataError
+from data.numbers import SEED, Range
 from model.gpt import MiniGPT
 from tokenizer.base import Tokenizer
+
+TEMPERATURE = Range(1e-30, 1000, or_zero=True)
+"""Nearer to 0 the division of the logits would leave float32; 0 itself takes the likeliest token undivided."""
 
 
 def generate(
@@ -32,7 +36,8 @@ def generate(
     one that it cannot represent, all before the first piece.
     """
     require(num_tokens >= 0, f"num_tokens must be at least 0, found {num_tokens}")
-    require(temperature >= 0.0, f"temperature must be at least 0, found {temperature}")
+    TEMPERATURE.check("temperature", temperature)
+    SEED.check("seed", seed)
     require(top_k is None or top_k >= 1, f"top_k must be at least 1 (or none), found {top_k}")
     ids = tokenizer.encode(clean_prompt(prompt) or "\n")
     return _stream(model, tokenizer, ids, num_tokens, temperature, top_k, seed)

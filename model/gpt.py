@@ -6,13 +6,14 @@ V vocabulary.
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 import torch
 from torch import nn
 
 from data.config import require
+from data.numbers import Range, check_ranges
 from model.fused import (
     NORM_EPSILON,
     causal_attention,
@@ -42,19 +43,19 @@ MODERN = ("rope", "qk_norm", "relu_squared")
 class MiniGPTConfig:
     """Size of the model. `vocab_size` comes from the tokenizer, never from a file."""
 
-    vocab_size: int
+    vocab_size: Annotated[int, Range(1, 10**8)]
     """Number of ids, V."""
-    block_size: int = 128
+    block_size: Annotated[int, Range(1, 10**6)] = 128
     """Longest context, in tokens, T."""
-    embedding_dim: int = 128
+    embedding_dim: Annotated[int, Range(1, 2**16)] = 128
     """Channels, C."""
-    num_heads: int = 4
+    num_heads: Annotated[int, Range(1, 2**16)] = 4
     """Attention heads, H; they share the channels evenly."""
-    num_layers: int = 4
+    num_layers: Annotated[int, Range(1, 1000)] = 4
     """Transformer blocks, L."""
-    expansion_factor: int = 4
+    expansion_factor: Annotated[int, Range(1, 1000)] = 4
     """Width of the MLP's hidden layer, as a multiple of embedding_dim."""
-    dropout: float = 0.1
+    dropout: Annotated[float, Range(0, 1, excludes_most=True)] = 0.1
     """Probability of dropping an activation while training, in [0, 1)."""
     preset: Preset = "gpt2"
     """What the switches below are where they are null: all off (GPT-2), or those of MODERN on."""
@@ -70,16 +71,7 @@ class MiniGPTConfig:
     """What is added to the residual stream starts at exactly zero."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "vocab_size",
-            "block_size",
-            "embedding_dim",
-            "num_heads",
-            "num_layers",
-            "expansion_factor",
-        ):
-            require(getattr(self, name) >= 1, f"{name} must be at least 1, found {getattr(self, name)}")
-        require(0.0 <= self.dropout < 1.0, f"dropout must be in [0, 1), found {self.dropout}")
+        check_ranges(self)
         require(
             self.embedding_dim % self.num_heads == 0,
             f"embedding_dim {self.embedding_dim} is not divisible by num_heads {self.num_heads}",

@@ -3,13 +3,16 @@
 import math
 import shutil
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 
 from data.config import require
 from data.errors import ConfigError
+from data.numbers import COUNT, SEED, NullAs, Range, check_ranges, shown
 
+LEARNING_RATE = Range(1e-12, 1e37)
+"""Below it no weight of float32 moves; far too high ones are left to diverge, which is said."""
 Unit = Literal["characters", "tokens", "steps", "flops", "seconds"]
 
 
@@ -19,11 +22,12 @@ class Budget:
 
     unit: Unit = "characters"
     """`characters` or `tokens` seen as targets, optimizer `steps`, training `flops`, or `seconds` of training."""
-    amount: int = 20_000_000
+    amount: Annotated[int, Range(1, 10**30)] = 20_000_000
     """How many of them."""
 
     def __post_init__(self) -> None:
-        require(self.amount >= 1, f"amount must be at least 1, found {self.amount}: no step could be taken")
+        require(self.amount >= 1, f"amount must be at least 1, found {shown(self.amount)}: no step could be taken")
+        check_ranges(self)
 
 
 @dataclass(frozen=True)
@@ -59,43 +63,43 @@ class TrainConfig:
 
     budget: Budget = field(default_factory=Budget)
     """What the run may spend, and in which unit."""
-    batch_size: int = 32
+    batch_size: Annotated[int, Range(1, 10**6)] = 32
     """Windows in one step."""
-    learning_rate: float = 1e-3
+    learning_rate: Annotated[float, LEARNING_RATE] = 1e-3
     """Peak learning rate, of AdamW and of Muon."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """`muon` moves the matrices of the blocks by Muon, the tables and vectors by AdamW."""
     schedule: Literal["cosine", "linear"] = "cosine"
     """After the warm-up: cosine decay, or a constant rate and a linear way down over warmdown_fraction."""
-    warmdown_fraction: float = 0.4
+    warmdown_fraction: Annotated[float, Range(1e-9, 1)] = 0.4
     """Share of the budget over which `linear` comes down, in (0, 1]."""
     order: Literal["random", "epochs"] = "random"
     """Windows anywhere, or every stretch of the text once an epoch, shuffled anew for each."""
-    ema_decay: float = 0.0
+    ema_decay: Annotated[float, Range(0, 1, excludes_most=True)] = 0.0
     """Above 0, val figures and best.pt are of the moving average of the weights, which keeps this much a step."""
-    min_learning_rate_ratio: float = 0.1
+    min_learning_rate_ratio: Annotated[float, Range(0, 1)] = 0.1
     """Learning rate at the start of the warm-up and at the end, as a share of the peak."""
-    warmup_fraction: float = 0.05
+    warmup_fraction: Annotated[float, Range(0, 1, excludes_most=True)] = 0.05
     """Share of the budget over which the learning rate rises, in [0, 1)."""
-    weight_decay: float = 0.1
+    weight_decay: Annotated[float, Range(0, 10**9)] = 0.1
     """Decay of matrices and tables; biases and norms have none."""
-    beta1: float = 0.9
+    beta1: Annotated[float, Range(0, 1, excludes_most=True)] = 0.9
     """AdamW's memory of the gradient."""
-    beta2: float = 0.99
+    beta2: Annotated[float, Range(0, 1, excludes_most=True)] = 0.99
     """AdamW's memory of its square."""
-    gradient_clip: float = 1.0
+    gradient_clip: Annotated[float, Range(1e-12, 1e30)] = 1.0
     """Largest norm of the gradient."""
-    seed: int = 1
+    seed: Annotated[int, SEED] = 1
     """Decides initial weights, windows and dropout."""
-    val_every_fraction: float = 0.1
+    val_every_fraction: Annotated[float, Range(1e-9, 1)] = 0.1
     """Share of the budget between two val figures; one more is taken at the end."""
-    val_characters: int = 100_000
+    val_characters: Annotated[int, COUNT] = 100_000
     """Length of the fixed beginning of val that these figures are taken on."""
-    log_every_steps: int = 10
+    log_every_steps: Annotated[int, COUNT] = 10
     """Steps between two lines of metrics.jsonl; steps with a val figure are always logged."""
-    checkpoint_every_seconds: float = 60.0
+    checkpoint_every_seconds: Annotated[float, Range(0, 10**9)] = 60.0
     """Seconds between two saves of last.pt."""
-    num_threads: int | None = None
+    num_threads: Annotated[int | None, Range(1, 1024), NullAs(("auto", "all"))] = None
     """Threads of torch; null leaves torch's choice."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """`auto` takes a GPU if there is one."""
@@ -105,22 +109,7 @@ class TrainConfig:
     """torch.compile; `auto` takes it on a GPU with a C compiler, never on a CPU, which has its own kernels."""
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "val_characters", "log_every_steps"):
-            require(getattr(self, name) >= 1, f"{name} must be at least 1, found {getattr(self, name)}")
-        for name in ("learning_rate", "gradient_clip"):
-            value = getattr(self, name)
-            require(0.0 < value < math.inf, f"{name} must be positive and finite, found {value}")
-        for name in ("warmup_fraction", "beta1", "beta2", "ema_decay"):
-            require(0.0 <= getattr(self, name) < 1.0, f"{name} must be in [0, 1), found {getattr(self, name)}")
-        ratio, every = self.min_learning_rate_ratio, self.val_every_fraction
-        require(0.0 <= ratio <= 1.0, f"min_learning_rate_ratio must be in [0, 1], found {ratio}")
-        require(0.0 < every <= 1.0, f"val_every_fraction must be in (0, 1], found {every}")
-        down = self.warmdown_fraction
-        require(0.0 < down <= 1.0, f"warmdown_fraction must be in (0, 1], found {down}")
-        require(self.weight_decay >= 0.0, f"weight_decay must not be negative, found {self.weight_decay}")
-        require(self.seed >= 0, f"seed must not be negative, found {self.seed}")
-        require(self.checkpoint_every_seconds >= 0.0, "checkpoint_every_seconds must not be negative")
-        require(self.num_threads is None or self.num_threads >= 1, "num_threads must be at least 1, or null")
+        check_ranges(self)
 
 
 # What `preset: modern` of the model block sets in the train block, unless the file says otherwise: what `make ablate`

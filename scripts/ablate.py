@@ -8,6 +8,7 @@ interrupted, or limited by --limit, goes on where it stopped.
 """
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,16 @@ from typing import Any
 from compare.steps import Steps
 from compare.table import as_text
 from compare.tune_runs import inputs_of_run
-from data.config import require
 from data.errors import DataError
 from data.files import read_json, write_json
 from data.inputs import is_sealed, seal
+from data.numbers import Range
 from model import gpt
 from model.gpt import MiniGPTConfig
 from model.schedule import MODERN_TRAIN, Budget, TrainConfig
 from model.train import train
 from scripts import cli
+from scripts.options import whole
 
 GPT2, MODERN = "gpt2", "modern"
 OTHERS = {"order": "epochs", "ema_decay": 0.98}
@@ -68,17 +70,16 @@ def table(results: dict[str, dict[str, Any]]) -> str:
     return as_text(cells)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `ablate`; by default on the corpus of the experiment demo."""
     parser = cli.parser(__doc__)
     parser.set_defaults(config="demo")
     parser.add_argument("--contestant", default="char", help="whose tokenizer, model and training settings to take")
     parser.add_argument("--unit", choices=("seconds", "steps"), default="seconds", help="what one run may spend")
-    parser.add_argument("--amount", type=int, default=40, help="how many of them")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--limit", type=int, default=10_000, help="runs to train now, at most")
-    arguments = parser.parse_args()
-    require(arguments.amount > 0 and arguments.seeds > 0, "--amount and --seeds must be 1 or more")
+    parser.add_argument("--amount", type=whole(Range(1, 10**9)), default=40, help="how many of them")
+    parser.add_argument("--seeds", type=whole(Range(1, 1000)), default=3)
+    parser.add_argument("--limit", type=whole(Range(0, 10**9)), default=10_000, help="runs to train now, at most")
+    arguments = parser.parse_args(argv)
     experiment = cli.experiment_of(arguments)
     name = experiment.contestant(arguments.contestant).name
     steps = Steps(experiment, echo=lambda line: None)

@@ -24,7 +24,9 @@ from compare.bench_text import BenchText, Line, Prepare, Processes, Target, at_l
 from compare.steps import Steps
 from data.config import did_you_mean, require
 from data.files import write_json, write_text
+from data.numbers import Range
 from scripts import cli
+from scripts.options import whole
 from tokenizer import reference
 from tokenizer.bpe import BPEKind, BPETokenizer, merge_strings
 from tokenizer.bytelevel import BYTE_CHARACTERS
@@ -257,24 +259,28 @@ def report(bench: Bench) -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `bench`; by default on the corpus of the experiment demo."""
     parser = cli.parser(__doc__)
     parser.set_defaults(config="demo")
     parser.add_argument("--quick", action="store_true", help="one repetition on 1 MB, no synthetic file: does it run?")
     parser.add_argument("--rows", default=",".join(ROWS), help=f"parts to measure, of {', '.join(ROWS)}")
     parser.add_argument("--peers", help="only these, such as gigatoken,gigabpe; all that can be imported by default")
-    parser.add_argument("--repeat", type=int, default=5, help="repetitions, of which the best counts")
-    parser.add_argument("--synthetic", type=int, default=100, metavar="MB", help="size of the drawn text; 0: without")
-    arguments = parser.parse_args()
+    parser.add_argument("--repeat", type=whole(Range(1, 1000)), default=5, help="repetitions, of which the best counts")
+    parser.add_argument(
+        "--synthetic",
+        type=whole(Range(0, 100_000)),
+        default=100,
+        metavar="MB",
+        help="size of the drawn text; 0: without",
+    )
+    arguments = parser.parse_args(argv)
     rows = arguments.rows.split(",")
     for row in rows:
         require(row in ROWS, f"--rows: no part {row!r}{did_you_mean(row, list(ROWS))}")
     peers = arguments.peers.split(",") if arguments.peers else list(PEERS)
     for peer in peers:
         require(peer in PEERS, f"--peers: no peer {peer!r}{did_you_mean(peer, list(PEERS))}")
-    require(arguments.repeat > 0, f"--repeat: must be 1 or more, found {arguments.repeat}")
-    require(arguments.synthetic >= 0, f"--synthetic: must be 0 or more, found {arguments.synthetic}")
     experiment = cli.experiment_of(arguments)
     splits = Steps(experiment).data()
     texts = experiment.layout.reports / "bench"

@@ -6,9 +6,11 @@ Ratios mean something, tokens per second only on this machine and in this run.
 """
 
 import argparse
+import json
 import os
 import platform
 import statistics
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,32 +22,40 @@ from compare.bench_train import Shape
 from data.config import require
 from data.files import write_json
 from data.layout import Layout
+from data.numbers import Range
 from model.schedule import choose_dtype
 from scripts import cli
+from scripts.options import Parser, folder, number, whole
 
 SHAPES = {Shape(256, 0.0): 2.0, Shape(256, 0.1): 2.0, Shape(4096, 0.0): 1.5}  # and the ratio wanted
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `bench-train`."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nanogpt", default="", help="folder with nanoGPT's model.py")
-    parser.add_argument("--repeat", type=int, default=5, help="rounds, of which the best counts")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser = Parser(description=__doc__)
+    parser.add_argument("--nanogpt", type=folder, help="folder with nanoGPT's model.py")
+    parser.add_argument("--repeat", type=whole(Range(1, 1000)), default=5, help="rounds, of which the best counts")
+    parser.add_argument("--threads", type=whole(Range(1, 1024)), default=torch.get_num_threads())
     parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile")
-    parser.add_argument("--patience", type=float, default=180.0, help="seconds after which a contestant is left out")
-    parser.add_argument("--run-seconds", type=int, default=20, help="of each whole run; 0: without whole runs")
+    parser.add_argument(
+        "--patience",
+        type=number(Range(0.001, 10**6)),
+        default=180.0,
+        help="seconds after which a contestant is left out",
+    )
+    parser.add_argument(
+        "--run-seconds", type=whole(Range(0, 10**6)), default=20, help="of each whole run; 0: without whole runs"
+    )
     parser.add_argument("--config", default="demo", help="the experiment of the whole runs")
-    arguments = parser.parse_args()
-    require(arguments.repeat > 0, f"--repeat: must be 1 or more, found {arguments.repeat}")
-    require(arguments.threads > 0, f"--threads: must be 1 or more, found {arguments.threads}")
-    model = Path(arguments.nanogpt) / "model.py"
-    require(not arguments.nanogpt or model.exists(), f"--nanogpt: {model} does not exist; name nanoGPT's folder")
+    arguments = parser.parse_args(argv)
+    nanogpt = str(arguments.nanogpt or "")
+    model = Path(nanogpt) / "model.py"
+    require(not nanogpt or model.exists(), f"--nanogpt: {model} does not exist; name nanoGPT's folder")
     has_bfloat16 = choose_dtype("auto", torch.device("cpu")) == torch.bfloat16
     if not has_bfloat16:
         print("left out: bfloat16, for which this CPU has no instructions\n")
     entries = bench_train.contestants(
-        arguments.nanogpt, arguments.threads, compiled=not arguments.no_compile, bfloat16=has_bfloat16
+        nanogpt, arguments.threads, compiled=not arguments.no_compile, bfloat16=has_bfloat16
     )
     lines: list[bench_train.Line] = []
     targets: list[Target] = []
@@ -71,7 +81,7 @@ def _whole_runs(arguments: argparse.Namespace, targets: list[Target]) -> list[be
     """Measure them, print their table, and add what they were to reach."""
     arguments.set = []
     root = cli.experiment_of(arguments).layout.reports / "bench_run"
-    arguments.set = [f"root={root}"]
+    arguments.set = [f"root={json.dumps(str(root))}"]
     found = bench_run.measure(
         cli.experiment_of(arguments),
         seconds=arguments.run_seconds,

@@ -1,20 +1,21 @@
 """Prove that the ruler is straight: text of known entropy through the whole chain. Exit code 1 if it is bent."""
 
-import argparse
 import dataclasses
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from compare.calibrate import as_text, calibrate, full_plans
 from data.files import write_json
 from scripts import cli
+from scripts.options import Parser, folder
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `calibrate`: one table for each source, then the verdict."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--root", type=Path, default=Path("runs/calibrate"), help="everything is written below it")
-    root = parser.parse_args().root
+    parser = Parser(description=__doc__)
+    parser.add_argument("--root", type=folder, default=Path("runs/calibrate"), help="everything is written below it")
+    root = parser.parse_args(argv).root
     found = [calibrate(plan, root, echo=_first_line) for plan in full_plans()]
     write_json(root / "calibration.json", [dataclasses.asdict(calibration) for calibration in found])
     for calibration in found:

@@ -1,8 +1,9 @@
 """Train the default model on a GPU for a minute: tokens/s, MFU, and whether a stopped run goes on as it should."""
 
-import argparse
+import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -10,9 +11,10 @@ import torch
 from compare.experiment import load_experiment
 from compare.gpu_check import Check, as_text, measure, peak_tflops, resume_once
 from compare.steps import Steps
-from data.config import require
 from data.errors import ConfigError
+from data.numbers import Range
 from scripts import cli
+from scripts.options import Parser, number, whole
 
 NO_GPU = "torch finds no GPU on this machine, so nothing was checked"
 # This project's own files: a megabyte of text that is there without a network and read in a moment.
@@ -24,21 +26,23 @@ _SETTINGS = (
 )
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `check-gpu`: exit code 2 without a GPU, 1 if a resumed run is not what it should be."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=int, default=60, help="of training (%(default)s)")
-    parser.add_argument("--resume-steps", type=int, default=400, help="of the run that is stopped (%(default)s)")
-    parser.add_argument("--peak-tflops", type=float, help="the device's peak, for a GPU that the table lacks")
+    parser = Parser(description=__doc__)
+    parser.add_argument("--seconds", type=whole(Range(1, 10**6)), default=60, help="of training (%(default)s)")
+    parser.add_argument(
+        "--resume-steps", type=whole(Range(2, 10**6)), default=400, help="of the run that is stopped (%(default)s)"
+    )
+    parser.add_argument(
+        "--peak-tflops", type=number(Range(0.001, 10**9)), help="the device's peak, for a GPU that the table lacks"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="such as train.batch_size=512")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="`cpu` tries this script itself")
-    arguments = parser.parse_args()
-    require(arguments.seconds >= 1, f"--seconds: must be at least 1, found {arguments.seconds}")
-    require(arguments.resume_steps >= 2, f"--resume-steps: must be at least 2, found {arguments.resume_steps}")
+    arguments = parser.parse_args(argv)
     if arguments.device == "cuda" and not torch.cuda.is_available():
         raise ConfigError(NO_GPU)
     with tempfile.TemporaryDirectory() as root:
-        settings = [*_SETTINGS, *arguments.set, f"root={root}"]
+        settings = [*_SETTINGS, *arguments.set, f"root={json.dumps(root)}"]
         experiment = load_experiment(cli.CONFIGS / f"{cli.DEFAULT_EXPERIMENT}.yaml", settings)
         check = Check(Steps(experiment), next(iter(experiment.contestants)), Path(root) / "check")
         speed = measure(check, device=arguments.device, seconds=arguments.seconds)

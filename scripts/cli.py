@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from compare.experiment import Experiment, load_experiment
+from compare.experiment_file import folder_of
+from data.config import did_you_mean
 from data.errors import ConfigError, UserError, cause_of, explained, is_circumstance
 from data.show import visible
 from model.distributed import SaidByProcessZero
@@ -25,6 +27,7 @@ from model.interrupt import StoppedBySignal, ended_by_signals
 from model.memory import is_out_of_memory
 from model.progress import say
 from model.train import TrainingInterrupted
+from scripts.options import Parser
 
 CONFIGS = Path("configs")
 DEFAULT_EXPERIMENT = "wikitext2"
@@ -34,7 +37,7 @@ _MAKE = re.compile(r"(?<![^\s(])`make (?!demo|setup)([a-zA-Z0-9_ =-]+)`(?=[\s,;.
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """A parser with the options that all verbs have: --config, --set."""
-    made = argparse.ArgumentParser(description=description)
+    made = Parser(description=description)
     made.add_argument("--config", default=DEFAULT_EXPERIMENT, help="an experiment file, or the name of one in configs/")
     made.add_argument(
         "--set",
@@ -48,13 +51,29 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 def experiment_of(arguments: argparse.Namespace) -> Experiment:
     """The experiment that --config and --set name."""
-    path = Path(arguments.config)
-    if not path.suffix:
-        path = CONFIGS / f"{arguments.config}.yaml"
-    if not path.exists():
-        known = ", ".join(sorted(file.stem for file in CONFIGS.glob("*.yaml")))
-        raise ConfigError(f"{path} does not exist; known experiments: {known}")
-    return load_experiment(path, arguments.set)
+    return load_experiment(config_path(arguments.config), arguments.set)
+
+
+def config_path(named: str) -> Path:
+    """The experiment file that `named` means: the name of one in configs/, whatever is in it, or a path.
+
+    Raises ConfigError with the known names where there is no such file.
+    """
+    if not named.strip():
+        raise ConfigError("--config: expected an experiment's name, found nothing")
+    is_file_name = named.endswith((".yaml", ".yml"))
+    is_path = is_file_name or "/" in named or os.sep in named
+    in_configs = CONFIGS / (named if is_file_name else f"{named}.yaml")
+    candidates = [Path(named), in_configs] if is_path else [in_configs, Path(named)]
+    if named.startswith("~"):
+        candidates.append(folder_of(named, "--config"))
+    for path in candidates:
+        if os.path.lexists(path) and (is_path or path == in_configs or not path.is_dir()):
+            return path
+    known = sorted(file.stem for file in CONFIGS.glob("*.yaml"))
+    close = did_you_mean(Path(named).name.removesuffix(".yaml"), known)
+    close = close if "did you mean" in close else ""
+    raise ConfigError(f"{candidates[0]} does not exist{close}; known experiments: {', '.join(known)}")
 
 
 def contestants_of(arguments: argparse.Namespace, experiment: Experiment) -> list[str]:

@@ -1,12 +1,14 @@
 """Make whatever is missing, then compare all contestants in bits per character."""
 
+from collections.abc import Sequence
+
 from compare.steps import Steps
 from scripts import cli
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verbs `compare` and `all`: every step makes what it needs, so the last one makes everything."""
-    arguments = cli.parser(__doc__).parse_args()
+    arguments = cli.parser(__doc__).parse_args(argv)
     steps = Steps(cli.experiment_of(arguments))
     comparison = steps.compare()
     print(f"\n{comparison}", end="")

@@ -1,14 +1,16 @@
 """Fetch or build the corpus, clean it and cut it into splits; print what the splits hold."""
 
+from collections.abc import Sequence
+
 from compare.steps import Steps
 from data.splits import read_manifest
 from data.summary import describe_corpus
 from scripts import cli
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `data`."""
-    experiment = cli.experiment_of(cli.parser(__doc__).parse_args())
+    experiment = cli.experiment_of(cli.parser(__doc__).parse_args(argv))
     steps = Steps(experiment)
     steps.data()
     if steps.num_done == 0:  # what was just written has been described

@@ -1,14 +1,16 @@
 """Encode all splits with the contestants' tokenizers, proving that nothing is lost."""
 
+from collections.abc import Sequence
+
 from compare.steps import Steps
 from scripts import cli
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `encode`."""
     parser = cli.parser(__doc__)
     parser.add_argument("--contestant", help="only this one; all by default")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     experiment = cli.experiment_of(arguments)
     steps = Steps(experiment)
     for name in cli.contestants_of(arguments, experiment):

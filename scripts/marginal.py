@@ -1,6 +1,7 @@
 """Estimate how far a contestant's canonical segmentation lies above the marginal over all segmentations."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,24 @@ from data.errors import DataError
 from data.files import read_json, sha256_file, write_json
 from data.inputs import borders_sha256, is_sealed, seal
 from data.lock import alone
+from data.numbers import COUNT, SEED, Range
 from model import checkpoint
 from scripts import cli
+from scripts.options import whole
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `marginal`: passages of the test split; the table on stdout, everything in reports/marginal.json."""
     parser = cli.parser(__doc__)
     parser.add_argument("--contestant", default="bpe")
-    parser.add_argument("--characters", type=int, default=4_000, help="characters of the test split to segment")
-    parser.add_argument("--samples", type=int, default=64, help="segmentations drawn for each passage")
-    parser.add_argument("--seed", type=int, default=1, help="of the passages, the draws and the interval")
-    arguments = parser.parse_args()
+    parser.add_argument(
+        "--characters", type=whole(COUNT), default=4_000, help="characters of the test split to segment"
+    )
+    parser.add_argument(
+        "--samples", type=whole(Range(1, 10**6)), default=64, help="segmentations drawn for each passage"
+    )
+    parser.add_argument("--seed", type=whole(SEED), default=1, help="of the passages, the draws and the interval")
+    arguments = parser.parse_args(argv)
     steps = Steps(cli.experiment_of(arguments), echo=lambda line: print(line, file=sys.stderr))
     name = steps.experiment.contestant(arguments.contestant).name
     folder, tokenizer_path = (

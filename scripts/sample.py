@@ -6,26 +6,33 @@ it is. CRLF and CR in the prompt become line feeds, as in every text that a mode
 
 import itertools
 import sys
+from collections.abc import Sequence
 
 from compare.steps import Steps
+from data.numbers import SEED, Range
 from data.show import visible
 from model import checkpoint
-from model.generate import clean_prompt, generate
+from model.generate import TEMPERATURE, clean_prompt, generate
 from scripts import cli
+from scripts.options import number, whole
 from tokenizer.load import load_tokenizer
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `sample`. Whole characters are printed as they come."""
     parser = cli.parser(__doc__)
     parser.add_argument("--contestant", default="bpe")
     parser.add_argument("--prompt", default="", help="text to continue; empty starts a document")
-    parser.add_argument("--tokens", type=int, default=200, help="tokens to generate")
-    parser.add_argument("--temperature", type=float, default=0.8, help="0 always takes the likeliest token")
-    parser.add_argument("--top-k", type=int, default=None, help="draw among the k likeliest only")
-    parser.add_argument("--seed", type=int, default=1, help="of the drawing of tokens (%(default)s)")
-    parser.add_argument("--run-seed", type=int, help="the run to take, where an experiment has several; the first")
-    arguments = parser.parse_args()
+    parser.add_argument("--tokens", type=whole(Range(0, 10**9)), default=200, help="tokens to generate")
+    parser.add_argument(
+        "--temperature", type=number(TEMPERATURE), default=0.8, help="0 always takes the likeliest token"
+    )
+    parser.add_argument("--top-k", type=whole(Range(1, 10**8)), default=None, help="draw among the k likeliest only")
+    parser.add_argument("--seed", type=whole(SEED), default=1, help="of the drawing of tokens (%(default)s)")
+    parser.add_argument(
+        "--run-seed", type=whole(SEED), help="the run to take, where an experiment has several; the first"
+    )
+    arguments = parser.parse_args(argv)
     steps = Steps(cli.experiment_of(arguments), echo=lambda line: print(line, file=sys.stderr))
     name = steps.experiment.contestant(arguments.contestant).name
     run_seed = steps.experiment.seeds_of(name)[0] if arguments.run_seed is None else arguments.run_seed

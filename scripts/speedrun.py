@@ -6,11 +6,11 @@ character as the target; without it the experiment's own train and val splits se
 
 import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 
 from compare import speedrun
 from compare.speedrun import Task
@@ -19,10 +19,14 @@ from data.config import build, convert, did_you_mean, require
 from data.errors import DataError
 from data.files import write_json
 from data.local_text import read_own_text
+from data.numbers import Range
 from data.paths import parsed
+from data.yaml_file import parse_yaml
 from model.schedule import TrainConfig
 from scripts import cli
+from scripts.options import folder, number, whole
 
+STEPS = Range(1, 10**9)
 TARGET = 1.88  # nanoGPT's published figure for tiny Shakespeare
 OFFLINE_TARGET = 2.0  # for the offline corpus, where nobody has published one
 VAL_CHARACTERS = 100_000  # of an experiment's val split: about as many as tiny Shakespeare has
@@ -40,21 +44,26 @@ def texts_of(path: str) -> tuple[str, str]:
 
 def settings_of(preset: str, given: list[str]) -> dict[str, Any]:
     """The settings of `preset`, some of them replaced. Raises ConfigError for a setting that does not exist."""
-    replaced = dict(pair.partition("=")[::2] for pair in given)
-    num_steps = convert(yaml.safe_load(replaced.pop("steps", str(speedrun.OURS[preset]["steps"]))), int, "steps")
+    replaced = {name: parse_yaml(value, f"--{preset} {name}") for name, _, value in (g.partition("=") for g in given)}
+    num_steps = convert(replaced.pop("steps", speedrun.OURS[preset]["steps"]), int, f"--{preset} steps")
+    STEPS.check(f"--{preset} steps", num_steps)
     settings = {name: value for name, value in speedrun.OURS[preset].items() if name != "steps"}
-    settings |= {name: yaml.safe_load(value) for name, value in replaced.items()}
+    settings |= replaced
     config = build(TrainConfig, settings, f"--{preset}")
     return {"steps": num_steps} | {name: getattr(config, name) for name in settings}
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `speedrun`."""
     parser = cli.parser(__doc__)
     parser.set_defaults(config="demo")
     parser.add_argument("--text", default="", help="a text file; the experiment's splits by default")
-    parser.add_argument("--nanogpt", default="", help="folder with nanoGPT's model.py")
-    parser.add_argument("--target", type=float, help=f"nats per character; {TARGET} for --text, else {OFFLINE_TARGET}")
+    parser.add_argument("--nanogpt", type=folder, help="folder with nanoGPT's model.py")
+    parser.add_argument(
+        "--target",
+        type=number(Range(1e-6, 1000)),
+        help=f"nats per character; {TARGET} for --text, else {OFFLINE_TARGET}",
+    )
     for preset in speedrun.OURS:
         parser.add_argument(
             f"--{preset}",
@@ -64,19 +73,21 @@ def main() -> None:
             help="replace one of the preset's settings, such as steps=300 or learning_rate=0.004; may be repeated",
         )
     parser.add_argument("--presets", default=",".join(speedrun.OURS), help="of ours, those to run (%(default)s)")
-    parser.add_argument("--seeds", type=int, default=3, help="how many seeds (%(default)s)")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--slice", type=float, default=0.5, help="seconds of training between evaluations")
-    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds of training a run, at most")
-    arguments = parser.parse_args()
-    for name in ("seeds", "threads", "slice", "limit"):
-        value = getattr(arguments, name)
-        require(value > 0, f"--{name}: must be greater than 0, found {value}")
+    parser.add_argument("--seeds", type=whole(Range(1, 1000)), default=3, help="how many seeds (%(default)s)")
+    parser.add_argument("--threads", type=whole(Range(1, 1024)), default=torch.get_num_threads())
+    parser.add_argument(
+        "--slice", type=number(Range(0.001, 10**6)), default=0.5, help="seconds of training between evaluations"
+    )
+    parser.add_argument(
+        "--limit", type=number(Range(0.001, 10**9)), default=float("inf"), help="seconds of training a run, at most"
+    )
+    arguments = parser.parse_args(argv)
     presets = arguments.presets.split(",")
     for preset in presets:
         require(preset in speedrun.OURS, f"--presets: no preset {preset!r}{did_you_mean(preset, list(speedrun.OURS))}")
-    model = Path(arguments.nanogpt) / "model.py"
-    require(not arguments.nanogpt or model.exists(), f"--nanogpt: {model} does not exist; name nanoGPT's folder")
+    nanogpt = str(arguments.nanogpt or "")
+    model = Path(nanogpt) / "model.py"
+    require(not nanogpt or model.exists(), f"--nanogpt: {model} does not exist; name nanoGPT's folder")
     steps = Steps(cli.experiment_of(arguments))
     if arguments.text:
         train, val = texts_of(arguments.text)
@@ -90,7 +101,7 @@ def main() -> None:
     results = speedrun.measure(
         task,
         range(1, arguments.seeds + 1),
-        arguments.nanogpt,
+        nanogpt,
         echo=lambda line: print(line, flush=True),
         limit=arguments.limit,
     )

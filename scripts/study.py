@@ -1,6 +1,7 @@
 """Look at vocabularies: compression by size, glued punctuation, how words are cut, what a context spans."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,38 @@ from data.errors import ConfigError, DataError
 from data.files import read_json, write_json
 from data.inputs import is_sealed, output_hashes, seal
 from data.lock import alone
+from data.numbers import Range, notes
 from scripts import cli
+from scripts.options import folder, whole
 from tokenizer.bpe import BPETokenizer
 from tokenizer.interop import find_gpt2_files, load_gpt2
 from tokenizer.study import StudyConfig, run_study, study_inputs
 from tokenizer.study_text import as_text
 
 DEFAULTS = StudyConfig()
+_RANGES = notes(StudyConfig, Range)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `study`: writes study.json and its picture into the experiment's reports, and prints a page."""
     parser = cli.parser(__doc__)
-    parser.add_argument("--merges", type=int, default=DEFAULTS.num_merges, help="of each vocabulary (%(default)s)")
-    parser.add_argument("--width", type=int, help="channels of the embedding; the experiment's by default")
-    parser.add_argument("--window", type=int, default=DEFAULTS.window_tokens, help="tokens of a context (%(default)s)")
-    parser.add_argument("--gpt2", type=Path, metavar="FOLDER", help="GPT-2's vocabulary: encoder.json and vocab.bpe")
-    arguments = parser.parse_args()
+    parser.add_argument(
+        "--merges",
+        type=whole(_RANGES["num_merges"]),
+        default=DEFAULTS.num_merges,
+        help="of each vocabulary (%(default)s)",
+    )
+    parser.add_argument(
+        "--width", type=whole(_RANGES["width"]), help="channels of the embedding; the experiment's by default"
+    )
+    parser.add_argument(
+        "--window",
+        type=whole(_RANGES["window_tokens"]),
+        default=DEFAULTS.window_tokens,
+        help="tokens of a context (%(default)s)",
+    )
+    parser.add_argument("--gpt2", type=folder, metavar="FOLDER", help="GPT-2's vocabulary: encoder.json and vocab.bpe")
+    arguments = parser.parse_args(argv)
     steps = Steps(cli.experiment_of(arguments))
     config = StudyConfig(
         num_merges=arguments.merges,

@@ -1,14 +1,16 @@
 """Train whatever a sweep lacks, then draw bits per character against vocabulary size, one line for each split."""
 
+from collections.abc import Sequence
+
 from compare.steps import Steps
 from compare.sweep import JSON, check_is_sweep, sweep_as_text, sweep_is_up_to_date, sweep_of, sweep_paths, write_sweep
 from data.lock import alone
 from scripts import cli
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `sweep`. A sweep that was stopped goes on where it was: finished runs are found, not repeated."""
-    experiment = cli.experiment_of(cli.parser(__doc__).parse_args())
+    experiment = cli.experiment_of(cli.parser(__doc__).parse_args(argv))
     check_is_sweep(experiment)
     steps = Steps(experiment)
     sweep = sweep_of(experiment, steps.entries())

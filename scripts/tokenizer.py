@@ -1,24 +1,34 @@
 """Train the contestants' tokenizers and tell what was learned."""
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from compare.steps import Steps
+from data.numbers import COUNT, Range, notes
 from scripts import cli
-from tokenizer.train import BPE_KINDS, ENGINES
+from scripts.options import whole
+from tokenizer.train import BPE_KINDS, ENGINES, TokenizerConfig
 
-_ALL = "all"
+_ALL = ("all", "null")
+_RANGES = notes(TokenizerConfig, Range)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Verb `tokenizer`. The options for training concern the BPE contestants and are kept by later verbs."""
     parser = cli.parser(__doc__)
     parser.add_argument("--contestant", help="only this one; all by default")
-    parser.add_argument("--vocab", type=int, help="tokens to stop at, instead of vocab_size")
-    parser.add_argument("--training-characters", type=_characters, help="characters of train to learn from, or `all`")
-    parser.add_argument("--min-pair-frequency", type=int, help="stop when the best pair is seen less often")
+    parser.add_argument("--vocab", type=whole(_RANGES["vocab_size"]), help="tokens to stop at, instead of vocab_size")
+    parser.add_argument(
+        "--training-characters", type=whole(COUNT, words=_ALL), help="characters of train to learn from, or `all`"
+    )
+    parser.add_argument(
+        "--min-pair-frequency",
+        type=whole(_RANGES["min_pair_frequency"]),
+        help="stop when the best pair is seen less often",
+    )
     parser.add_argument("--engine", choices=ENGINES, default="fast", help="`reference` is slow and says the same")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     experiment = cli.experiment_of(arguments)
     steps = Steps(experiment)
     for name in cli.contestants_of(arguments, experiment):
@@ -27,17 +37,13 @@ def main() -> None:
         steps.tokenizer(name, own_settings=own_settings, engine_name=arguments.engine)
 
 
-def _characters(written: str) -> int | str:
-    return written if written == _ALL else int(written)
-
-
 def _own_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     given = {
         "vocab_size": arguments.vocab,
         "training_characters": arguments.training_characters,
         "min_pair_frequency": arguments.min_pair_frequency,
     }
-    return {key: None if value == _ALL else value for key, value in given.items() if value is not None}
+    return {key: None if value in _ALL else value for key, value in given.items() if value is not None}
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Make BPE training visible: every round's candidates, the winner and why, and the sequences afterwards."""
 
-import argparse
 import json
 import sys
+from collections.abc import Sequence
 
-from data.errors import ConfigError
+from data.numbers import COUNT, Range
 from scripts import cli
+from scripts.options import Parser, whole
 from tokenizer.pretokenize import SPLIT_PATTERNS
 from tokenizer.reference import TIE_BREAKS
 from tokenizer.trace import as_data, trace_training
@@ -16,22 +17,25 @@ DEFAULT_TEXT = "aaa|aba"
 _SEPARATOR = "|"
 
 
-def main() -> None:
-    """Verb `trace`. The text is taken as typed: no line end is added to a document, unlike in a corpus."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(argv: Sequence[str] | None = None) -> None:
+    """Verb `trace`. The text is taken as typed: no line end is added to a document, unlike in a corpus.
+
+    One that begins with `-` stands behind `--`.
+    """
+    parser = Parser(description=__doc__)
     parser.add_argument("text", nargs="?", default=DEFAULT_TEXT, help="documents, parted by | (default: %(default)s)")
     parser.add_argument("--kind", choices=BPE_KINDS, default="byte_bpe", help="characters or bytes (%(default)s)")
     parser.add_argument("--split-pattern", choices=SPLIT_PATTERNS, default="none")
     parser.add_argument("--tie-break", choices=TIE_BREAKS, help="who wins a tie; by default the kind's own rule")
-    parser.add_argument("--merges", type=int, default=10, help="rounds at most (%(default)s)")
-    parser.add_argument("--min-pair-frequency", type=int, default=1, help="stop below this count (%(default)s)")
-    parser.add_argument("--top", type=int, default=10, help="candidates to print for each round (%(default)s)")
+    parser.add_argument("--merges", type=whole(Range(0, 10**6)), default=10, help="rounds at most (%(default)s)")
+    parser.add_argument(
+        "--min-pair-frequency", type=whole(COUNT), default=1, help="stop below this count (%(default)s)"
+    )
+    parser.add_argument(
+        "--top", type=whole(Range(1, 10**6)), default=10, help="candidates to print for each round (%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="the same as data, with all candidates")
-    arguments = parser.parse_args()
-    for option, least in (("merges", 0), ("min_pair_frequency", 1), ("top", 1)):
-        found = getattr(arguments, option)
-        if found < least:
-            raise ConfigError(f"--{option.replace('_', '-')}: must be {least} or more, found {found}")
+    arguments = parser.parse_args(argv)
     config = TokenizerConfig(arguments.kind, vocab_size=1, tie_break=arguments.tie_break)  # knows the kind's own rule
     trace = trace_training(
         arguments.text.split(_SEPARATOR),

@@ -453,8 +453,7 @@ def test_the_verb_writes_table_and_json(
     ("arguments", "message"),
     [
         (["--rows", "encode,trian"], "no part 'trian'; did you mean 'train'"),
-        (["--repeat", "0"], "--repeat: must be 1 or more, found 0"),
-        (["--synthetic", "-1"], "--synthetic: must be 0 or more, found -1"),
+        (["--peers", "gigatokn"], "no peer 'gigatokn'"),
     ],
 )
 def test_wrong_options_are_said_before_anything_is_measured(

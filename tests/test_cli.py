@@ -3,7 +3,6 @@
 import argparse
 import doctest
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -168,12 +167,3 @@ def test_train_makes_all_seeds_and_sample_takes_the_one_that_is_named(
     assert all(text.startswith("the") and len(text) > 40 for text in drawn)
     with pytest.raises(ConfigError, match="bpe has no run with seed 7; its seeds: 2, 5"):
         printed(sample.main, "--run-seed", "7")
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-@pytest.mark.parametrize(("named", "config"), [((), "vocab_sweep"), (("EXPERIMENT=wikitext2",), "wikitext2")])
-def test_make_sweep_takes_the_sweep_unless_another_experiment_is_named(named: tuple[str, ...], config: str) -> None:
-    command = ["make", "-n", "sweep", "SET=seeds=[1,2]", *named]
-    environment = {key: value for key, value in os.environ.items() if key != "EXPERIMENT"}
-    shown = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
-    assert f"scripts.sweep --config {config} --set seeds=[1,2]" in " ".join(shown.replace("\\\n", " ").split())

@@ -133,7 +133,7 @@ def test_unknown_characters_raise_the_tokenizers_error_at_once():
     "settings", [{"num_tokens": -1}, {"num_tokens": 1, "temperature": -1.0}, {"num_tokens": 1, "top_k": 0}]
 )
 def test_settings_out_of_range_are_refused_at_once(settings):
-    with pytest.raises(ConfigError, match="must be at least"):
+    with pytest.raises(ConfigError, match=r"must be (0 or )?at least"):
         generate(random_model(), CHARS, "a", **settings)
 
 

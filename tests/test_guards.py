@@ -511,9 +511,9 @@ def test_prompts_through_the_verb(
     ("options", "message"),
     [
         (["--prompt", "aΩ"], "'Ω' (U+03A9) first at offset 1"),
-        (["--temperature", "-1"], "temperature must be at least 0, found -1"),
-        (["--top-k", "0"], "top_k must be at least 1"),
-        (["--tokens", "-1"], "num_tokens must be at least 0, found -1"),
+        (["--temperature", "-1"], "--temperature: must be 0 or at least 1e-30, found -1.0"),
+        (["--top-k", "0"], "--top-k: must be at least 1, found 0"),
+        (["--tokens", "-1"], "--tokens: must be at least 0, found -1"),
     ],
 )
 def test_prompts_and_settings_that_cannot_be_are_one_line(

@@ -96,7 +96,7 @@ def test_yaml_lists_become_tuples_and_numbers_numbers() -> None:
         ({"source": "hub", "dataset": "wikitext"}, "with its namespace, .* found 'wikitext'"),
         ({"source": "hub", "dataset": "a/b/c"}, "with its namespace, .* found 'a/b/c'"),
         ({"source": "hub", "dataset": "../b"}, "with its namespace, .* found '../b'"),
-        ({"source": "hub", "dataset": "a/b", "max_characters": 0}, "`max_characters` must be above 0, found 0"),
+        ({"source": "hub", "dataset": "a/b", "max_characters": 0}, "max_characters must be at least 1, found 0"),
         ({"source": "hub", "dataset": "a/b", "fractions": [0.9, 0.1]}, "three shares above 0 that add up to 1"),
         ({"source": "hub", "dataset": "a/b", "fractions": [1, 0, 0]}, "three shares above 0 that add up to 1"),
         ({"source": "hub", "dataset": "a/b", "fractions": [0.9, 0.1, 0.1]}, "three shares above 0 that add up"),

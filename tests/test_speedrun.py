@@ -245,7 +245,7 @@ def test_the_verb_measures_writes_and_prints(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--seeds", "0"], "--seeds: must be greater than 0"),
+        (["--text", __file__, "--gpt2", "steps=0"], "--gpt2 steps must be at least 1, found 0"),
         (["--nanogpt", "nowhere"], "model.py does not exist"),
         (["--text", __file__, "--modern", "learning_rat=1"], "did you mean 'learning_rate'"),
         (["--text", __file__, "--gpt2", "batch_size=0"], "batch_size must be at least 1"),

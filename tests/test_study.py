@@ -166,9 +166,9 @@ def test_documents_shorter_than_the_window_have_no_percentiles() -> None:
 
 @pytest.mark.parametrize("name", ["width", "window_tokens", "min_pair_frequency"])
 def test_settings_have_ranges(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"{name}: must be 1 or more, found 0"):
+    with pytest.raises(ConfigError, match=f"{name} must be at least 1, found 0"):
         StudyConfig(**{name: 0})
-    with pytest.raises(ConfigError, match="num_merges: must be 0 or more, found -1"):
+    with pytest.raises(ConfigError, match="num_merges must be at least 0, found -1"):
         StudyConfig(num_merges=-1)
 
 

@@ -283,19 +283,19 @@ def test_lone_surrogates_are_refused(config: TokenizerConfig, name: str, split: 
         ({"kind": "char", "split_pattern": "gpt2"}, "split_pattern: a char tokenizer has nothing to split"),
         ({"kind": "byte", "special_tokens": ["<s>"]}, "special_tokens: not offered for kind byte"),
         ({"kind": "char_bpe"}, "vocab_size is missing; kind char_bpe needs one"),
-        ({"kind": "byte_bpe", "vocab_size": 0}, "vocab_size: must be positive, found 0"),
-        ({"kind": "byte_bpe", "vocab_size": -5}, "vocab_size: must be positive, found -5"),
+        ({"kind": "byte_bpe", "vocab_size": 0}, "vocab_size must be at least 1, found 0"),
+        ({"kind": "byte_bpe", "vocab_size": -5}, "vocab_size must be at least 1, found -5"),
         (
             {"kind": "char_bpe", "vocab_size": 9, "min_pair_frequency": 0},
-            "min_pair_frequency: must be 1 or more, found 0",
+            "min_pair_frequency must be at least 1, found 0",
         ),
         (
             {"kind": "char_bpe", "vocab_size": 9, "training_characters": 0},
-            "training_characters: must be positive or null, found 0",
+            "training_characters must be at least 1, found 0",
         ),
         (
             {"kind": "char_bpe", "vocab_size": 9, "training_characters": -1},
-            "training_characters: must be positive or null, found -1",
+            "training_characters must be at least 1, found -1",
         ),
     ],
 )
@@ -311,8 +311,11 @@ def test_settings_out_of_range(settings: dict[str, Any], message: str) -> None:
         ({"vocab_size": 9}, "here: key 'kind' is missing"),
         ({"kind": "bpe"}, "here.kind: 'bpe' is not one of char, byte, char_bpe, byte_bpe"),
         ({"kind": "byte_bpe", "vocabsize": 9}, "here: unknown key 'vocabsize'; did you mean 'vocab_size'?"),
-        ({"kind": "byte_bpe", "vocab_size": "many"}, "here.vocab_size: expected int, found 'many'"),
-        ({"kind": "byte_bpe", "vocab_size": True}, "here.vocab_size: expected int, found True"),
+        (
+            {"kind": "byte_bpe", "vocab_size": "many"},
+            "here.vocab_size: expected a whole number such as 1000, found 'many'",
+        ),
+        ({"kind": "byte_bpe", "vocab_size": True}, "here.vocab_size: expected a whole number such as 1000, found True"),
         (
             {"kind": "byte_bpe", "vocab_size": 300, "split_pattern": "gpt3"},
             "here.split_pattern: 'gpt3' is not one of none, space, gpt2, gpt4",
@@ -323,7 +326,7 @@ def test_settings_out_of_range(settings: dict[str, Any], message: str) -> None:
         ),
         (
             {"kind": "byte_bpe", "vocab_size": 300, "special_tokens": "<s>"},
-            "here.special_tokens: expected a list, found '<s>'",
+            "here.special_tokens: expected a list, found '<s>'; write one as [first, second]",
         ),
     ],
 )

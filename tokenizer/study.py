@@ -7,14 +7,14 @@ is returned as plain values, so that the page of text and the picture are made f
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from data.config import require
 from data.inputs import text_input
+from data.numbers import COUNT, Range, check_ranges
 from data.splits import Split
 from tokenizer.base import Int64Array, Tokenizer
 from tokenizer.bpe import BPETokenizer
@@ -45,19 +45,17 @@ _PERCENTILES = (5, 50, 95)
 class StudyConfig:
     """What is studied."""
 
-    num_merges: int = 16_128
+    num_merges: Annotated[int, Range(0, 10**8)] = 16_128
     """Merges of each vocabulary; with the 256 bytes 16,384 tokens."""
-    width: int = 128
+    width: Annotated[int, Range(1, 2**16)] = 128
     """Channels of the embedding whose parameters are counted."""
-    window_tokens: int = 128
+    window_tokens: Annotated[int, COUNT] = 128
     """Length of the context whose characters are counted, in tokens."""
-    min_pair_frequency: int = 2
+    min_pair_frequency: Annotated[int, COUNT] = 2
     """Learning stops when the best pair is seen less often."""
 
     def __post_init__(self) -> None:
-        require(self.num_merges >= 0, f"num_merges: must be 0 or more, found {self.num_merges}")
-        for name in ("width", "window_tokens", "min_pair_frequency"):
-            require(getattr(self, name) >= 1, f"{name}: must be 1 or more, found {getattr(self, name)}")
+        check_ranges(self)
 
 
 def study_inputs(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypedDict, get_args
+from typing import Annotated, Any, Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from data.config import require
 from data.errors import TokenizerError
 from data.files import sha256_text
 from data.inputs import borders_sha256
+from data.numbers import COUNT, NullAs, Range, check_ranges
 from data.splits import Split
 from tokenizer import engine, reference
 from tokenizer.base import Tokenizer
@@ -37,11 +38,11 @@ class TokenizerConfig:
 
     kind: Kind
     """`char`, `byte`, `char_bpe` (base: every character of all splits) or `byte_bpe` (base: the 256 bytes)."""
-    vocab_size: int | None = None
+    vocab_size: Annotated[int | None, Range(1, 10**8)] = None
     """Tokens to stop at, base and special tokens included; BPE kinds only, and required there."""
-    training_characters: int | None = 500_000
-    """Merges are learned from this many characters at the start of train; null means all of it."""
-    min_pair_frequency: int = 2
+    training_characters: Annotated[int | None, COUNT, NullAs(("all",))] = 500_000
+    """Merges are learned from this many characters at the start of train; `all` (or null) means all of it."""
+    min_pair_frequency: Annotated[int, COUNT] = 2
     """Training stops when the best pair is seen less often."""
     split_pattern: SplitPattern = "none"
     """Where merges may not reach across: `none`, `space`, `gpt2` or `gpt4`."""
@@ -51,18 +52,13 @@ class TokenizerConfig:
     """Tokens with ids of their own that text never turns into unless the caller allows it."""
 
     def __post_init__(self) -> None:
+        check_ranges(self)
         if self.kind not in BPE_KINDS:
             require(self.vocab_size is None, f"vocab_size: a {self.kind} tokenizer has the size of its alphabet")
             require(self.split_pattern == "none", f"split_pattern: a {self.kind} tokenizer has nothing to split")
             require(not self.special_tokens, f"special_tokens: not offered for kind {self.kind}")
             return
         require(self.vocab_size is not None, f"vocab_size is missing; kind {self.kind} needs one")
-        require((self.vocab_size or 0) > 0, f"vocab_size: must be positive, found {self.vocab_size}")
-        require(self.min_pair_frequency >= 1, f"min_pair_frequency: must be 1 or more, found {self.min_pair_frequency}")
-        require(
-            self.training_characters is None or self.training_characters > 0,
-            f"training_characters: must be positive or null, found {self.training_characters}",
-        )
 
     @property
     def resolved_tie_break(self) -> TieBreak:

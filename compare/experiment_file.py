@@ -1,0 +1,181 @@
+"""From an experiment file, and the settings on top of it, to plain checked values: keys, names, seeds, root.
+
+What the values of a block mean is checked where the block's dataclass is built, in compare/experiment.py.
+"""
+
+import os
+import unicodedata
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from data.config import convert, did_you_mean, require
+from data.errors import ConfigError
+from data.numbers import SEED, shown
+from data.yaml_file import PlainWord, parse_yaml
+
+SHARED_BLOCKS = ("model", "train", "evaluate")
+CONTESTANT_KEYS = ("tokenizer", *SHARED_BLOCKS, "context")
+_KEYS = ("corpus", "contestants", *SHARED_BLOCKS, "seeds", "root")
+_MOST_CHARACTERS, _MOST_BYTES = 60, 180  # of a contestant's name, to which file names add some
+_MOST_BYTES_OF_A_NAME = 255  # in every common file system
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}
+_FORM = "`contestants: {char: {tokenizer: {kind: char}}, bpe: {tokenizer: {kind: char_bpe, vocab_size: 2000}}}`"
+
+
+def apply_setting(values: dict[str, Any], setting: str) -> None:
+    """Set the dotted key of `setting`, such as `train.batch_size=64`, in `values`, making the blocks on the way.
+
+    Raises ConfigError that begins with the setting.
+    """
+    where = f"--set {setting}"
+    key, equals, written = setting.partition("=")
+    *blocks, last = names = key.strip().split(".")
+    require(bool(equals) and all(names), f"{where}: expected key=value, such as train.batch_size=64")
+    contestants = values.get("contestants")
+    if names[0] == "contestants" and len(names) > 2 and isinstance(contestants, dict) and names[2] != "tokenizer":
+        known = names[1] in contestants
+        require(known, f"{where}: no contestant {shown(names[1])}{did_you_mean(names[1], list(contestants))}")
+    block = values
+    for name in blocks:
+        if block.get(name) is None:
+            block[name] = {}
+        inner = block[name]
+        require(isinstance(inner, dict), f"{where}: {name!r} is not a block of settings")
+        block[name] = inner = dict(inner)  # one that an alias shares stays what it is elsewhere
+        block = inner
+    try:
+        block[last] = parse_yaml(written, where, with_comments=False)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; a value is written as in the file") from error
+
+
+def check_keys(values: Mapping[str, Any], path: Path) -> None:
+    """Raise ConfigError for an unknown or missing key, and where contestants or blocks have the wrong shape."""
+    for key in values:
+        require(key in _KEYS, f"{path}: unknown key {shown(key)}{did_you_mean(key, list(_KEYS))}")
+    for key in ("corpus", "contestants", "train"):
+        require(key in values, f"{path}: key {key!r} is missing")
+    for block in SHARED_BLOCKS:
+        _check_block(values.get(block), f"{path}: {block}")
+    contestants = values["contestants"]
+    found = "nothing" if contestants is None else shown(contestants)
+    require(
+        isinstance(contestants, dict),
+        f"{path}: contestants: expected a name and a tokenizer for each, such as {_FORM}, found {found}",
+    )
+    require(len(contestants) > 0, f"{path}: contestants must name at least one, such as {_FORM}")
+    folders: dict[str, str] = {}
+    for name, own in contestants.items():
+        where = f"{path}: contestants.{name}"
+        _check_name(name, f"{path}: contestants: {shown(name)}")
+        other = folders.setdefault(unicodedata.normalize("NFKC", name).casefold(), name)
+        require(
+            other == name,
+            f"{path}: contestants: {other} and {name} would share a folder where upper and lower case are one; "
+            "rename one of them",
+        )
+        found = "nothing" if own is None else shown(own)
+        require(
+            isinstance(own, dict), f"{where}: expected a mapping such as {{tokenizer: {{kind: char}}}}, found {found}"
+        )
+        for key in own:
+            require(
+                key in CONTESTANT_KEYS, f"{where}: unknown key {shown(key)}{did_you_mean(key, list(CONTESTANT_KEYS))}"
+            )
+        require("tokenizer" in own, f"{where}: key 'tokenizer' is missing")
+        tokenizer = own["tokenizer"]
+        require(
+            isinstance(tokenizer, dict),
+            f"{where}.tokenizer: expected a mapping such as {{kind: char}}, found {shown(tokenizer)}",
+        )
+        for block in SHARED_BLOCKS:
+            _check_block(own.get(block), f"{where}.{block}")
+
+
+def _check_block(block: Any, where: str) -> None:
+    require(block is None or isinstance(block, dict), f"{where}: expected a mapping, found {shown(block)}")
+
+
+def _check_name(name: str, where: str) -> None:
+    """A name becomes part of file names, on every system."""
+    require(
+        name.replace("_", "").replace("-", "").isalnum() and not name.startswith("-"),
+        f"{where}: a name is letters, digits, - and _, and does not begin with -",
+    )
+    require(
+        len(name) <= _MOST_CHARACTERS and len(name.encode()) <= _MOST_BYTES,
+        f"{where}: a name has at most {_MOST_CHARACTERS} characters and {_MOST_BYTES} bytes; this one has {len(name)} "
+        f"and {len(name.encode())}",
+    )
+    require(name.casefold() not in _DEVICES, f"{where}: Windows keeps this name for a device; take another")
+
+
+def seeds_of(values: Mapping[str, Any], path: Path) -> tuple[int, ...] | None:
+    """The checked key `seeds`; None if there is none. Seeds are written in one place or in the other."""
+    if "seeds" not in values:
+        return None
+    seeds: tuple[int, ...] = convert(values["seeds"], tuple[int, ...], f"{path}: seeds")
+    require(len(seeds) > 0, f"{path}: seeds: the list is empty; name at least one, such as [1, 2, 3]")
+    for seed in seeds:
+        SEED.check(f"{path}: seeds: every seed", seed)
+    require(len(set(seeds)) == len(seeds), f"{path}: seeds: must be distinct, found {', '.join(map(str, seeds))}")
+    blocks = {"train": values["train"] or {}}
+    blocks |= {f"contestants.{name}.train": own.get("train") or {} for name, own in values["contestants"].items()}
+    for where, block in blocks.items():
+        require("seed" not in block, f"{path}: both seeds and {where}.seed are given; remove one of them")
+    return seeds
+
+
+def root_of(values: Mapping[str, Any], path: Path) -> Path:
+    """The folder `root`, by default the working directory; `~` is the home folder."""
+    root = values.get("root", ".")
+    where = f"{path}: root"
+    is_text = isinstance(root, str) and not isinstance(root, PlainWord)
+    found = "nothing" if root is None or root == "" else shown(root)
+    require(is_text and root.strip() != "", f"{where}: expected a folder, such as runs/mine, found {found}")
+    return folder_of(root, where)
+
+
+def folder_of(written: str, where: str) -> Path:
+    """The folder that a user wrote. Raises ConfigError, beginning with `where`, for what can be no folder's name."""
+    control = next((character for character in written if ord(character) < 32 or ord(character) == 127), None)
+    if control is not None:
+        raise ConfigError(f"{where}: {shown(written)} holds the control character U+{ord(control):04X}")
+    try:
+        longest = max(map(len, map(os.fsencode, Path(written).parts)), default=0)
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{where}: {shown(written)} cannot be the name of a folder on this system") from error
+    require(
+        longest <= _MOST_BYTES_OF_A_NAME,
+        f"{where}: a folder's name has at most {_MOST_BYTES_OF_A_NAME} bytes, {shown(written)} has one of {longest}",
+    )
+    try:
+        return Path(written).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{where}: {shown(written)} means the home folder of a user who is not known here; write ./{written} for "
+            "a folder of that name"
+        ) from error
+
+
+def merge(shared: Mapping[str, Any], special: Mapping[str, Any]) -> dict[str, Any]:
+    """`special` over `shared`, block by block, so that overriding `budget.amount` keeps `budget.unit`."""
+    merged = dict(shared)
+    for key, value in special.items():
+        below = merged.get(key)
+        merged[key] = merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def say_which_setting(path: Path, settings: Sequence[str], messages: Sequence[str | None]) -> str:
+    """The last of `messages`, begun with the setting that is at fault instead of the file.
+
+    `messages[k]` is what loading says with the first k of `settings`, None where it says nothing.
+    """
+    last = messages[-1]
+    assert last is not None
+    first = next(k for k, message in enumerate(messages) if message == last)
+    if first == 0 or last.startswith("--set "):
+        return last
+    return f"--set {settings[first - 1]}: {last.removeprefix(f'{path}: ')}"
