@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -83,6 +83,8 @@ class _Held:
     descriptors: contextlib.ExitStack
     """Closing it frees the lock."""
     depth: int = 1
+    made: list[Path] = field(default_factory=list)
+    """Folders that were made for it, innermost first; those that stay empty go with it."""
 
 
 _held: dict[Path, _Held] = {}
@@ -117,11 +119,13 @@ def _wait_for(real: Path, path: Path, patience_seconds: float) -> tuple[_Held, b
     deadline, has_waited, num_vanished = time.monotonic() + patience_seconds, False, 0
     while True:
         try:
+            made = [folder for folder in file.parents if not folder.exists()]
             file.parent.mkdir(parents=True, exist_ok=True)
             found = _take(file)
         except OSError as error:
             raise DataError(f"cannot write {file}: {error.strerror or error}; nothing was changed") from error
         if isinstance(found, _Held):
+            found.made = made
             return found, has_waited
         if found is None:
             num_vanished += 1
@@ -228,6 +232,8 @@ def _release(held: _Held) -> None:
     with held.descriptors, contextlib.suppress(OSError):  # a file that stays there is taken over by the next one
         if _is_still(held.file, held.descriptor):
             held.file.unlink()
+            for folder in held.made:
+                folder.rmdir()  # not of one that holds something by now
 
 
 def _forget_in_child() -> None:

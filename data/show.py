@@ -12,6 +12,7 @@ import regex
 # Cc control, Cf format (bidirectional, zero width, byte order mark), Cs surrogates, Co private, Cn not assigned,
 # Zl and Zp separators of lines; Default_Ignorable: fillers and selectors that leave no mark on the screen.
 _GAP_AND_WORD = regex.compile(r"( *)([^ ]+)")
+_SHORT_CODES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _HIDDEN = regex.compile(r"[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]")
 
 
@@ -27,6 +28,8 @@ def code_of(character: str) -> str:
     ('\\x1b', '\\u202e', '\\U000e0041')
     """
     code = ord(character)
+    if character in _SHORT_CODES:
+        return _SHORT_CODES[character]
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 

@@ -68,12 +68,21 @@ def config_path(named: str) -> Path:
     if named.startswith("~"):
         candidates.append(folder_of(named, "--config"))
     for path in candidates:
-        if os.path.lexists(path) and (is_path or path == in_configs or not path.is_dir()):
+        if _lies_there(path) and (is_path or path == in_configs or not path.is_dir()):
             return path
     known = sorted(file.stem for file in CONFIGS.glob("*.yaml"))
     close = did_you_mean(Path(named).name.removesuffix(".yaml"), known)
     close = close if "did you mean" in close else ""
     raise ConfigError(f"{candidates[0]} does not exist{close}; known experiments: {', '.join(known)}")
+
+
+def _lies_there(path: Path) -> bool:
+    """Whether something lies at `path`, be it a link to nowhere. Raises OSError where that cannot be seen."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def contestants_of(arguments: argparse.Namespace, experiment: Experiment) -> list[str]:
@@ -260,6 +269,13 @@ def _say_stopped(signal_name: str) -> None:
         say(f"{signal_name}: stopped; what was finished is kept, run the same command again to go on")
 
 
+def _as_one_setting(setting: str) -> str:
+    """A setting as it must stand in Make's SET, which is cut at white space outside quotes and brackets."""
+    if not any(character.isspace() for character in setting):
+        return setting
+    return f"'{setting}'" if '"' in setting else f'"{setting}"'
+
+
 def _for_the_user(message: str, arguments: list[str]) -> str:
     """The message with the experiment and its settings in the commands it names, ready to be pasted.
 
@@ -270,10 +286,13 @@ def _for_the_user(message: str, arguments: list[str]) -> str:
     >>> _for_the_user("run `make train-char FORCE=1`", ["--set", "train.seed=2", "--set", "train.batch_size=8"])
     "run `make train-char FORCE=1 SET='train.seed=2 train.batch_size=8'`"
     """
-    given = parser(None).parse_known_args(arguments)[0]
+    try:
+        given = parser(None).parse_known_args(arguments)[0]
+    except UserError:  # the message is about these very options
+        return message
     options = f" EXPERIMENT={shlex.quote(given.config)}" if given.config != DEFAULT_EXPERIMENT else ""
     if given.set:
-        options += f" SET={shlex.quote(' '.join(given.set))}"
+        options += f" SET={shlex.quote(' '.join(map(_as_one_setting, given.set)))}"
     typed = sorted({text for argument in arguments for text in (argument, argument.partition("=")[2]) if "`" in text})
     pieces = re.split("(" + "|".join(map(re.escape, reversed(typed))) + ")", message) if typed else [message]
     return "".join(

@@ -19,9 +19,8 @@ class Parser(argparse.ArgumentParser):
         super().__init__(description=description, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line and exit with 2."""
-        print(f"{' '.join(message.split())}; `python -m {_module()} --help` lists the options", file=sys.stderr)
-        sys.exit(2)
+        """Raise ConfigError: `message` on one line, and where the options are listed."""
+        raise ConfigError(f"{' '.join(message.split())}; `python -m {_module()} --help` lists the options")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None

@@ -64,7 +64,7 @@ def test_a_mistake_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str], mo
         (
             ["--config", "demo", "--set", "root=run `make data`"],
             "cannot use run `make data`: x; (run `make encode`)",
-            "cannot use run `make data`: x; (run `make encode EXPERIMENT=demo`)",
+            "cannot use run `make data`: x; (run `make encode EXPERIMENT=demo SET='\"root=run `make data`\"'`)",
         ),
     ],
 )
@@ -157,7 +157,7 @@ def test_train_makes_all_seeds_and_sample_takes_the_one_that_is_named(
         main()
         return capsys.readouterr().out
 
-    trained = [line.split(":")[0] for line in printed(train.main).split("\n") if line.startswith("train")]
+    trained = [line.split(":")[0] for line in printed(train.main).split("\n") if line.startswith("train bpe")]
     assert trained == ["train bpe, seed 2", "train bpe, seed 5"]
     drawn = [
         printed(sample.main, "--prompt", "the", "--tokens", "40", *options)

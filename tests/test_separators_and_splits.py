@@ -248,15 +248,14 @@ def test_edited_manifest_is_made_anew_before_it_is_printed(user: User) -> None:
 def test_left_out_files_and_wikitext_files_are_printed(user: User) -> None:
     user.runs(**three_files(["one"], ["two"], ["three"]))
     entry = read_manifest(Layout(Path("run")), "text")
-    entry["provenance"]["left_out"] = {"hidden_names": [f".{letter}" for letter in "abcdefg"], "links": [], "other": 3}
+    entry["provenance"]["left_out"] = {"hidden names": [f".{letter}" for letter in "abcdefg"]}
     entry["provenance"]["published"] = {"wiki.test.raw": False, "wiki.train.tokens": None}
     entry["provenance"]["unknown_word_share"] = {"wiki.test.raw": 0.0, "wiki.train.tokens": 0.0551}
     lines = describe_corpus("text", entry).split("\n")
-    assert lines[-4:] == [
+    assert lines[-3:] == [
         "wiki.test.raw: not the published file; 0.0% of its characters spell <unk>",
         "wiki.train.tokens: no published hash is known; 5.5% of its characters spell <unk>",
-        "left out, hidden names: 7 (.a, .b, .c, .d, .e, …)",
-        "left out, other: 3",
+        "left out, hidden names: 7 (.a, .b, .c, …)",
     ]
 
 

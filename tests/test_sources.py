@@ -100,7 +100,7 @@ def test_yaml_lists_become_tuples_and_numbers_numbers() -> None:
         ({"source": "hub", "dataset": "a/b", "fractions": [0.9, 0.1]}, "three shares above 0 that add up to 1"),
         ({"source": "hub", "dataset": "a/b", "fractions": [1, 0, 0]}, "three shares above 0 that add up to 1"),
         ({"source": "hub", "dataset": "a/b", "fractions": [0.9, 0.1, 0.1]}, "three shares above 0 that add up"),
-        ({"source": "hub", "dataset": "a/b", "fractions": ["nan", 0.1, 0.1]}, "three shares above 0 that add up"),
+        ({"source": "hub", "dataset": "a/b", "fractions": ["nan", 0.1, 0.1]}, "fractions.0.: .*it must be finite"),
         ({"source": "pydocs", "name": "../up"}, "`name` becomes part of file names: .*found '../up'"),
         ({"source": "pydocs", "name": ""}, "`name` becomes part of file names"),
         ({"source": "pydocs", "name": ".hidden"}, "`name` becomes part of file names"),
