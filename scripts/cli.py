@@ -77,10 +77,12 @@ def config_path(named: str) -> Path:
 
 
 def _lies_there(path: Path) -> bool:
-    """Whether something lies at `path`, be it a link to nowhere. Raises OSError where that cannot be seen."""
+    """Whether something lies at `path`, be it a link to nowhere. Raises OSError where a closed folder hides it."""
     try:
         path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
+    except PermissionError:
+        raise
+    except OSError:
         return False
     return True
 

@@ -55,8 +55,8 @@ def test_case_54_what_has_a_shape_stays(text: str) -> None:
 
 
 def test_case_54_line_ends_are_kept_only_where_they_are_wanted() -> None:
-    assert visible("a\nb\tc\r") == "a\\x0ab\\x09c\\x0d"
-    assert visible("a\nb\tc\r", keep="\n\t") == "a\nb\tc\\x0d"
+    assert visible("a\nb\tc\r") == "a\\nb\\tc\\r"
+    assert visible("a\nb\tc\r", keep="\n\t") == "a\nb\tc\\r"
 
 
 def test_case_54_no_raw_control_stands_on_the_page() -> None:
