@@ -143,8 +143,6 @@ def _list_first_windows(
 @kernel
 def with_room(pairs: Pairs, num_pairs: int, num_windows: int) -> Pairs:
     """The same pairs with room for so many, and for so many windows."""
-    if num_pairs <= len(pairs.counts) and num_windows <= len(pairs.windows):
-        return pairs
     size = len(pairs.windows)
     while size < num_windows:
         size *= 2

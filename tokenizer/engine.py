@@ -162,7 +162,8 @@ def _train(
         made, learned.replacements[rank], num_before, num_after = replace_all(text, windows, new, notes)
         pairs.counts[best] = 0
         # What comes into being: at most a pair for each neighbour, and a window on both sides of each place.
-        pairs = with_room(pairs, used + num_before + num_after, windows_used + 2 * made)
+        if used + num_before + num_after > len(pairs.counts) or windows_used + 2 * made > len(pairs.windows):
+            pairs = with_room(pairs, used + num_before + num_after, windows_used + 2 * made)
         used, windows_used = settle(pairs, used, windows_used, new, notes.before, num_before, True, min_pair_frequency)
         used, windows_used = settle(pairs, used, windows_used, new, notes.after, num_after, False, min_pair_frequency)
         list_windows(text, pairs, new.id, notes, made)
