@@ -17,7 +17,8 @@ from tokenizer.train import TokenizerConfig, learn_merges
 from tokenizer_helpers import PROJECT, flatten, read_shared, train_with
 
 # Base bytes in an order that is not the order of the ids, so that the three rules differ.
-BASE_BYTES = [b"m", b"z", b"a", b"mz"]
+# No token is spelled like others joined, as no character or byte is: `greatest_bytes` would be no total order.
+BASE_BYTES = [b"m", b"z", b"a", b"mq"]
 
 corpora = st.integers(1, 4).flatmap(
     lambda size: st.lists(st.lists(st.integers(0, size - 1), max_size=24), min_size=1, max_size=5)

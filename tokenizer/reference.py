@@ -94,6 +94,7 @@ def choose_pair(counts: Mapping[Pair, int], tie_break: TieBreak, token_bytes: Se
     if tie_break == "lowest_ids":
         return min(tied)
     # The greatest left token, then the greatest right token, as byte strings: independent of how ids are numbered.
+    # No two tokens have the same bytes, as long as no base token is spelled like several others joined.
     return max(tied, key=lambda pair: (token_bytes[pair[0]], token_bytes[pair[1]]))
 
 
