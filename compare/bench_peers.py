@@ -52,12 +52,13 @@ def find(peers: Sequence[str] = PEERS) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _train_ours(path: Path, vocab_size: int) -> Any:
-    from tokenizer.counts_file import count_file
-    from tokenizer.train import TokenizerConfig, learn_from_counts
+    from tokenizer.train import TokenizerConfig, learn_merges
 
+    # The whole text in memory, as `make tokenizer` has it.
+    text = path.read_bytes().decode("utf-8")
     # The product's own minimum frequency; were it to end training early, the merges would not equal HF's.
     config = TokenizerConfig("byte_bpe", vocab_size, split_pattern="gpt2", tie_break="lowest_ids", min_pair_frequency=2)
-    return learn_from_counts(count_file(path, "gpt2"), hf_alphabet(), config, num_merges=vocab_size - 256)
+    return learn_merges([text], hf_alphabet(), config, num_merges=vocab_size - 256)
 
 
 def _train_gigatoken(path: Path, vocab_size: int) -> Any:

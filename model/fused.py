@@ -16,9 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from model import kernels
 
-QUERY_BLOCK = (
-    64  # queries whose scores are computed at once: with more, more of them are masked; with fewer, more calls
-)
+QUERY_BLOCK = 64  # queries whose scores are computed at once: more means more masked scores, fewer means more calls
 _LOGITS_AT_ONCE = 1 << 20  # of one product, so that they stay in the cache until they are used up
 _SEEDS = 1 << 32
 NORM_EPSILON = 1e-5

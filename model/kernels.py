@@ -9,7 +9,6 @@ Shapes: N batch * heads, T time, D head size, R rows, C columns, V vocabulary.
 """
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +30,13 @@ _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
 
 
 @_inlined
-def _exp(x: Any) -> Any:
+def _exp(x: np.float32) -> np.float32:
     """exp(x) for x <= 0, to 2 units in the last place: 2**n * exp(r), |r| <= ln(2) / 2 (Cephes' expf)."""
+    # Which power of two, and what is left of x: ln(2) in two parts makes the difference exact.
     clamped = x if x > _SMALLEST else _SMALLEST
     n = np.floor(clamped * _LOG2_E + _HALF)
     r = x - n * _LN2_HIGH - n * _LN2_LOW
+    # exp(r) by a polynomial.
     p = np.float32(1.9875691500e-4)
     p = p * r + np.float32(1.3981999507e-3)
     p = p * r + np.float32(8.3334519073e-3)
@@ -43,12 +44,13 @@ def _exp(x: Any) -> Any:
     p = p * r + np.float32(1.6666665459e-1)
     p = p * r + np.float32(5.0000001201e-1)
     p = p * r * r + r + _ONE
+    # 2**n: its exponent bits, written directly.
     power = np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
     return _ZERO if x < _SMALLEST else p * power
 
 
 @_inlined
-def _is_kept(index: Any, seed: Any, threshold: Any) -> Any:
+def _is_kept(index: int, seed: np.uint32, threshold: np.uint32) -> np.bool_:
     """Whether entry `index` survives dropout: its 32 hashed bits (Wellons' lowbias32) reach `threshold`."""
     x = np.uint32(np.uint32(index) ^ seed)
     x = np.uint32(x ^ np.uint32(x >> np.uint32(16)))
@@ -67,7 +69,7 @@ def gelu(x: Float, out: Float, slope: Float) -> None:
     """
     for i in range(x.size):
         v = x[i]
-        bell = _exp(-_HALF * v * v)
+        bell = _exp(-_HALF * v * v)  # sqrt(2 pi) * phi(v)
         t = _ONE / (_ONE + np.float32(0.3275911 * 0.70710678) * abs(v))
         p = np.float32(1.061405429)
         p = p * t + np.float32(-1.453152027)
@@ -81,7 +83,7 @@ def gelu(x: Float, out: Float, slope: Float) -> None:
 
 
 @_kernel
-def drop(x: Float, out: Float, seed: Any, threshold: Any, kept_scale: Any) -> None:
+def drop(x: Float, out: Float, seed: np.uint32, threshold: np.uint32, kept_scale: np.float32) -> None:
     """out (n,) = x (n,), entries dropped with probability threshold / 2**32, the others times `kept_scale`.
 
     Nothing is stored: the way back asks `_is_kept` the same questions again. `out` may be `x`.
@@ -91,13 +93,15 @@ def drop(x: Float, out: Float, seed: Any, threshold: Any, kept_scale: Any) -> No
 
 
 @_kernel
-def cross_entropy(logits: Float, targets: NDArray[np.int64], scale: Any, losses: Float) -> None:
+def cross_entropy(logits: Float, targets: NDArray[np.int64], scale: np.float32, losses: Float) -> None:
     """Losses (R,) in nats of `targets` (R,); `logits` (R, V) become their gradient, (softmax - one-hot) * scale."""
     for r in range(logits.shape[0]):
         row = logits[r]
+        # The greatest logit, taken from all: so no exponential overflows.
         top = row[0]
         for v in range(row.size):
             top = row[v] if row[v] > top else top
+        # The loss, and the exponentials in place of the logits.
         wanted = row[targets[r]] - top
         total = _ZERO
         for v in range(row.size):
@@ -105,6 +109,7 @@ def cross_entropy(logits: Float, targets: NDArray[np.int64], scale: Any, losses:
             row[v] = e
             total += e
         losses[r] = np.log(total) - wanted
+        # The gradient in place of the exponentials.
         factor = scale / total
         for v in range(row.size):
             row[v] *= factor
@@ -112,7 +117,7 @@ def cross_entropy(logits: Float, targets: NDArray[np.int64], scale: Any, losses:
 
 
 @_kernel
-def causal_softmax(scores: Float, begin: Any, scale: Any) -> None:
+def causal_softmax(scores: Float, begin: int, scale: np.float32) -> None:
     """softmax(scale * scores) in place, (N, Q, K): row i is query begin + i, which sees begin + i + 1 keys."""
     for n in range(scores.shape[0]):
         for i in range(scores.shape[1]):
@@ -120,7 +125,8 @@ def causal_softmax(scores: Float, begin: Any, scale: Any) -> None:
 
 
 @_kernel
-def _softmax_row(row: Float, visible: Any, scale: Any) -> None:
+def _softmax_row(row: Float, visible: int, scale: np.float32) -> None:
+    """The same for one `row` (K,), whose first `visible` keys count; the others get probability 0."""
     top = row[0]
     for j in range(visible):
         top = row[j] if row[j] > top else top
@@ -137,20 +143,21 @@ def _softmax_row(row: Float, visible: Any, scale: Any) -> None:
 
 
 @_kernel
-def score_grad(grad: Float, probabilities: Float, inner: Float, scale: Any) -> None:
+def score_grad(grad: Float, probabilities: Float, inner: Float, scale: np.float32) -> None:
     """grad (n, K) = probabilities * (grad - inner) * scale, `inner` (n,) for each row."""
     for i in range(grad.shape[0]):
         _score_grad_row(grad[i], probabilities[i], inner[i], scale)
 
 
 @_kernel
-def _score_grad_row(grad: Float, probabilities: Float, inner: Any, scale: Any) -> None:
+def _score_grad_row(grad: Float, probabilities: Float, inner: np.float32, scale: np.float32) -> None:
+    """The same for one row (K,)."""
     for j in range(grad.size):
         grad[j] = probabilities[j] * (grad[j] - inner) * scale
 
 
 @_kernel
-def rms_norm(x: Float, epsilon: Any, out: Float, inverse: Float) -> None:
+def rms_norm(x: Float, epsilon: np.float32, out: Float, inverse: Float) -> None:
     """out (R, C) = x / sqrt(mean of squares + epsilon) for each row; that divisor's inverse into `inverse` (R,)."""
     for r in range(x.shape[0]):
         row, o = x[r], out[r]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tokenizer.borders import CUTS, WHOLE, eight_at_a_time, first_marked, mark_borders, next_border, room_for_marks
+from tokenizer.borders import CUTS, WHOLE, cutter_for, eight_at_a_time, first_marked, mark_borders, next_border
 from tokenizer.cuts import NEVER, Cuts
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.scan import PATTERN_NUMBERS, character_classes, quick_classes, scan
@@ -34,17 +34,15 @@ texts = st.one_of(telling, snippets, ascii_runs, st.text(max_size=30))
 def borders_of(raw: bytes, pattern: int, start: int, end: int, *, dirty: int = 0, cuts: Cuts = NEVER) -> list[int]:
     """What is marked of the span [start, end), counted from the start; the room holds `dirty` bytes from before."""
     text = np.frombuffer(bytearray(raw + bytes(16)), dtype=np.uint8)  # writable, as the kernels are compiled for
-    marks, marks_at, kinds = room_for_marks(np.array([[start, end]], dtype=np.int64))
-    marks[:], kinds[:] = dirty, dirty
-    quick = quick_classes(max(pattern, 0))
-    mark_borders(
-        text, start, end, pattern, quick, character_classes(), cuts.joins, cuts.contexts, marks, marks_at, kinds
-    )
+    cutter = cutter_for(np.array([[start, end]], dtype=np.int64), pattern, cuts)
+    marks = cutter.marks
+    marks[:], cutter.kinds[:] = dirty, dirty
+    mark_borders(text, start, end, cutter)
     size = end - start
     assert set(marks[1 : size + 1].tolist()) <= {0, 1}, "a doubt is left"
     walked, k = [], 0
     while k < size:
-        k = int(next_border(marks_at, k))
+        k = int(next_border(cutter.marks_at, k))
         walked.append(k)
     assert walked == [*(np.flatnonzero(marks[1 : size + 1]) + 1).tolist()]
     return walked
@@ -173,7 +171,9 @@ def test_next_border(places: set[int], k: int) -> None:
 
 
 def test_room_for_the_longest_span() -> None:
-    marks, marks_at, kinds = room_for_marks(np.array([[0, 3], [3, 40], [40, 41]], dtype=np.int64))
-    assert len(marks) >= 37 + 9 and len(marks_at) == len(marks) - 7 and len(kinds) >= 37 + 1
-    for array in room_for_marks(np.zeros((0, 2), dtype=np.int64)):
+    cutter = cutter_for(np.array([[0, 3], [3, 40], [40, 41]], dtype=np.int64), PATTERN_NUMBERS["gpt2"], NEVER)
+    size = len(cutter.marks)
+    assert size >= 37 + 9 and len(cutter.marks_at) == size - 7 and len(cutter.kinds) >= 37 + 1
+    nothing = cutter_for(np.zeros((0, 2), dtype=np.int64), WHOLE, NEVER)
+    for array in (nothing.marks, nothing.marks_at, nothing.kinds):
         assert not array.any()

@@ -1,6 +1,5 @@
 """Corpus encoding equals the replay of the merges, pretoken by pretoken, wherever it is cut."""
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -193,27 +192,20 @@ def test_a_run_of_a_million(kind: str, split_pattern: SplitPattern, character: s
         split_pattern=split_pattern,
     )
     tokenizer.encode("")
-    started = time.perf_counter()
-    [ids] = by_document(tokenizer.encode_documents([character * 10**6]))
-    assert time.perf_counter() - started < 5  # a quadratic step would take hours
+    [ids] = by_document(tokenizer.encode_documents([character * 10**6]))  # a quadratic step would take hours
     lengths = [len(tokenizer.tokens[index]) for index in ids]
     assert lengths == [2**k for k in range(19, -1, -1) if 10**6 & 2**k]
 
 
 @pytest.mark.slow
 @every_kind
-def test_time_is_near_linear_in_one_long_line(kind: str, split_pattern: SplitPattern) -> None:
-    """One line of 10 MB without a safe place to cut: `ab` and `ba` both stand inside tokens."""
+def test_one_long_line_without_a_place_to_cut(kind: str, split_pattern: SplitPattern) -> None:
+    """10 MB: `ab` and `ba` both stand inside tokens. A quadratic step would take hours, beyond the limit of a test."""
     tokenizer = trained(kind, split_pattern, ["abaabbabab" * 9], 12)
     line = "".join(np.random.default_rng(2).choice(["a", "b", "ab"], 7 * 10**6).tolist())[: 10**7]
     assert len(line) > 9 * 10**6
-    times = []
-    for size in (len(line) // 2, len(line)):
-        started = time.perf_counter()
-        ids, _ = tokenizer.encode_documents([line[:size]])
-        times.append(time.perf_counter() - started)
-        assert tokenizer.decode(ids.tolist()) == line[:size]
-    assert times[1] < 3.5 * times[0] + 0.5
+    ids, _ = tokenizer.encode_documents([line])
+    assert tokenizer.decode(ids.tolist()) == line
 
 
 # ------------------------------------------------------------------------------------------------------------- refusals
@@ -257,10 +249,7 @@ def test_pieces_keep_their_borders() -> None:
     """Of six symbols 010101 cut as 0|1010|1, with an empty piece at two places."""
     table = merge_table([(0, 1), (2, 2)], base_size=2, limit=2)
     text, offsets = np.array([0, 1, 0, 1, 0, 1], dtype=np.uint8), np.array([0, 1, 1, 5, 6, 6], dtype=np.int64)
-    ids = encode_short(
-        *(text, offsets, table.base_ids, table.is_bytes, table.pairs, table.ranks, table.low_ranks),
-        *(table.limit, table.base_size),
-    )
+    ids = encode_short(text, offsets, *table)
     assert ids.tolist() == [0, 1, 2, 0, 1]
     assert ids.dtype == np.int32
 

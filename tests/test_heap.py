@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokenizer import heap as module
-from tokenizer.heap import FIRST_SEEN, GREATEST_BYTES, LOWEST_IDS
+from tokenizer.heap import FIRST_SEEN, GREATEST_BYTES, LOWEST_IDS, TokenBytes
 from tokenizer.reference import TIE_BREAKS, choose_pair
 
 # Equal bytes, prefixes of each other, bytes above 0x7F (which are no negative numbers), a NUL.
@@ -27,9 +27,8 @@ class Queue:
 
     def __init__(self, found: list[Row], rule: int) -> None:
         self.heap, self.size = np.zeros((len(found) + 1, 3), dtype=np.int64), 0
-        self.starts, self.lengths, self.pool = layout(TOKENS)
         self.halves = np.array([row[2:] for row in found], dtype=np.int32).reshape(-1, 2)
-        self.rest = (rule, self.halves, self.starts, self.lengths, self.pool)
+        self.rest = (rule, self.halves, layout(TOKENS))
 
     def push(self, count: int, tie: int, number: int) -> None:
         self.size = module.push(self.heap, self.size, count, tie, number, *self.rest)
@@ -45,10 +44,10 @@ class Queue:
         module.resift(self.heap, self.size, *self.rest)
 
 
-def layout(tokens: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def layout(tokens: list[bytes]) -> TokenBytes:
     lengths = np.array([len(token) for token in tokens], dtype=np.int64)
     starts = np.cumsum(lengths) - lengths
-    return starts, lengths, np.array(bytearray(b"".join(tokens)), dtype=np.uint8)
+    return TokenBytes(starts, lengths, np.array(bytearray(b"".join(tokens)), dtype=np.uint8))
 
 
 def order_key(row: Row, rule: int) -> tuple[object, ...]:
@@ -131,13 +130,15 @@ def test_counts_beyond_32_bits() -> None:
 @given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=12))
 def test_token_bytes_are_their_halves_joined(choices: list[tuple[int, int]]) -> None:
     tokens = [b"a", b"bc", b"\xff"]
-    starts, lengths = (np.zeros(len(tokens) + len(choices), dtype=np.int64) for _ in range(2))
-    starts[:3], lengths[:3], pool = layout(tokens)
+    base_pool = np.array(bytearray(b"".join(tokens)), dtype=np.uint8)
+    laid_out = module.base_token_bytes(np.array([1, 2, 1], dtype=np.int64), base_pool, len(tokens) + len(choices))
     for left, right in choices:
         left, right = left % len(tokens), right % len(tokens)
         if len(tokens[left]) + len(tokens[right]) > 5_000:
             continue
-        pool = module.add_token_bytes(starts, lengths, pool, len(tokens), left, right)
+        laid_out = module.add_token_bytes(laid_out, len(tokens), left, right)
         tokens.append(tokens[left] + tokens[right])
     for index, token in enumerate(tokens):
-        assert pool[starts[index] : starts[index] + lengths[index]].tobytes() == token
+        start = laid_out.starts[index]
+        assert laid_out.pool[start : start + laid_out.lengths[index]].tobytes() == token
+    assert base_pool.tobytes() == b"abc\xff"  # the caller's own bytes are left alone

@@ -14,8 +14,9 @@ from data.splits import Split
 from tokenizer import engine, kernels, reference
 from tokenizer.counts import PretokenCounts
 from tokenizer.cuts import NEVER
-from tokenizer.encode import MergeTable, encode_texts
+from tokenizer.encode import encode_texts
 from tokenizer.intern import lay_out
+from tokenizer.piece import MergeTable
 from tokenizer.reference import Pair, TieBreak, Training
 
 PROJECT = Path(__file__).resolve().parents[1]

@@ -25,9 +25,10 @@ from tokenizer.bytelevel import (
 )
 from tokenizer.char import Alphabet, check_ids
 from tokenizer.cuts import NEVER, Cuts, cuts_of
-from tokenizer.encode import MergeTable, encode_short, encode_texts
+from tokenizer.encode import encode_short, encode_texts
 from tokenizer.intern import text_bytes
 from tokenizer.kernels import Int32Array
+from tokenizer.piece import MergeTable
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.reference import TieBreak, Training
 
@@ -149,10 +150,7 @@ class BPETokenizer:
             lengths = [len(piece) for piece in pieces]  # all ASCII
         else:
             lengths = [len(piece.encode("utf-8")) for piece in pieces]
-        ids: Int32Array = encode_short(
-            *(raw, np.cumsum([0, *lengths], dtype=np.int64), table.base_ids, table.is_bytes, table.pairs, table.ranks),
-            *(table.low_ranks, table.limit, table.base_size),
-        )
+        ids: Int32Array = encode_short(raw, np.cumsum([0, *lengths], dtype=np.int64), *table)
         if not len(ids) and text:
             self._alphabet.ids(text)  # raises, naming what has no token
         return ids

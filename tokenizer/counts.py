@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,9 +23,9 @@ from tokenizer.intern import (
     text_bytes,
 )
 from tokenizer.jit import kernel
-from tokenizer.kernels import Int32Array, Int64Array
+from tokenizer.kernels import Int32Array, Int64Array, UInt8Array
 from tokenizer.pretokenize import SplitPattern
-from tokenizer.scan import PATTERN_NUMBERS, UInt8Array
+from tokenizer.scan import PATTERN_NUMBERS
 
 
 @dataclass(frozen=True)
@@ -49,14 +48,16 @@ class PretokenCounts:
 
 
 def count_pretokens(
-    documents: Sequence[str] | TextBytes, split_pattern: SplitPattern, *, num_threads: int | None = None
+    documents: Sequence[str], split_pattern: SplitPattern, *, num_threads: int | None = None
 ) -> PretokenCounts:
     """Count the pretokens of `documents` under `split_pattern`, which is not `none`; threads change nothing but time.
 
     Raises TokenizerError for a lone surrogate.
     """
-    laid_out = documents if isinstance(documents, TextBytes) else text_bytes(documents)
+    laid_out = text_bytes(documents)
     pattern = PATTERN_NUMBERS[split_pattern]
+    # Each thread interns its share of the text; then the shares are added up in the order of the text, which keeps the
+    # order of first sight.
     first, *others = in_threads(lambda share: intern(laid_out, share, pattern), shares_of(laid_out, num_threads))
     for other in others:
         first = _add(laid_out, first, other)
@@ -80,7 +81,7 @@ def _compacted(laid_out: TextBytes, interned: Interned) -> PretokenCounts:
 
 
 @kernel
-def gather_pool(text: UInt8Array, starts: Int64Array, lengths: Int32Array) -> Any:
+def gather_pool(text: UInt8Array, starts: Int64Array, lengths: Int32Array) -> tuple[UInt8Array, Int64Array]:
     """The bytes of the pretokens one behind the other, and their offsets."""
     offsets = np.zeros(len(starts) + 1, dtype=np.int64)
     offsets[1:] = np.cumsum(lengths)
@@ -105,6 +106,7 @@ def merge_counts(shards: Sequence[PretokenCounts]) -> PretokenCounts:
     """
     if not shards:
         raise DataError("no counts to merge: name at least one shard")
+    # The distinct pretokens of all shards as one text, each a span, in the order in which they were first seen.
     pool = np.concatenate([shard.pool for shard in shards])
     sizes = np.concatenate([np.diff(shard.offsets) for shard in shards])
     ends = np.cumsum(sizes)
@@ -113,6 +115,7 @@ def merge_counts(shards: Sequence[PretokenCounts]) -> PretokenCounts:
     order = np.argsort(first_seen, kind="stable")
     spans = np.stack([ends - sizes, ends], axis=1)[order]
     laid_out = lay_out(pool, ends)
+    # Intern that text: equal pretokens get one number, whose counts add up and whose earliest sight counts.
     merged = intern(laid_out, spans, WHOLE, keep_sequence=True)
     totals = np.zeros(len(merged.starts), dtype=np.int64)
     np.add.at(totals, merged.sequence, counts[order])

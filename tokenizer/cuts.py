@@ -9,7 +9,6 @@ encoded as if the other one were not there. What the tables say beyond that is o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +48,7 @@ def cuts_of(token_bytes: Sequence[bytes], *, ascii_only: bool) -> Cuts:
 
 
 @inlined
-def may_cut(text: UInt8Array, i: int, joins: UInt16Array, contexts: ContextArray) -> Any:
+def may_cut(text: UInt8Array, i: int, joins: UInt16Array, contexts: ContextArray) -> bool:
     """Whether no token reaches across the border between the bytes i - 1 and i, for 0 < i < len(text) - 1.
 
     The bytes i - 2 and i + 1 may belong to other documents, or to none: tokens that end before them are in the tables
@@ -64,8 +63,9 @@ def may_cut(text: UInt8Array, i: int, joins: UInt16Array, contexts: ContextArray
 
 
 @kernel
-def _tables(pool: UInt8Array, offsets: Int64Array, ascii_only: bool) -> Any:
+def _tables(pool: UInt8Array, offsets: Int64Array, ascii_only: bool) -> tuple[UInt16Array, ContextArray]:
     """The arrays of `Cuts` for the tokens pool[offsets[t]:offsets[t+1]]."""
+    # Which pairs stand in a token at all, and which are a token themselves: those are never cut.
     joins = np.zeros((256, 256), dtype=np.uint16)
     for token in range(len(offsets) - 1):
         start, end = offsets[token], offsets[token + 1]
@@ -77,12 +77,14 @@ def _tables(pool: UInt8Array, offsets: Int64Array, ascii_only: bool) -> Any:
     if ascii_only:
         joins[0x80:, :] = _NEVER
         joins[:, 0x80:] = _NEVER
+    # Number the pairs between these two; for most of them it depends on the context.
     num_pairs = 0
     for left in range(256):
         for right in range(256):
             if joins[left, right] == _FIRST_PAIR:
                 joins[left, right] = _FIRST_PAIR + num_pairs if num_pairs < _MOST_PAIRS else _NEVER
                 num_pairs += num_pairs < _MOST_PAIRS
+    # Note for each of them the contexts in which some token reaches across.
     contexts = np.zeros((num_pairs, 128, 2), dtype=np.uint64)
     for token in range(len(offsets) - 1):
         start, end = offsets[token], offsets[token + 1]
@@ -94,13 +96,13 @@ def _tables(pool: UInt8Array, offsets: Int64Array, ascii_only: bool) -> Any:
 
 
 @kernel
-def _forbid(pool: UInt8Array, start: int, end: int, k: int, context: Any) -> None:
+def _forbid(pool: UInt8Array, start: int, end: int, k: int, context: ContextArray) -> None:
     """Note in the `context` (128, 2) of its pair that the token pool[start:end] reaches across the border at `k`."""
     before, after = pool[k - 2] & 0x7F, pool[k + 1] & 0x7F
     bit = np.uint64(1) << np.uint64(after & 0x3F)
-    if k - 2 < start:
+    if k - 2 < start:  # the token begins with the pair: whatever stands before
         context[:, after >> 6] |= bit
-    elif k + 1 >= end:
+    elif k + 1 >= end:  # it ends with the pair: whatever stands behind
         context[before, :] = ~np.uint64(0)
     else:
         context[before, after >> 6] |= bit

@@ -4,42 +4,56 @@ Without a split pattern the vocabulary itself says where to cut (cuts.py). The p
 machinery serves.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from data.errors import TokenizerError
-from tokenizer.borders import CUTS, UInt64Array, mark_borders, next_border, room_for_marks
-from tokenizer.cuts import ContextArray, Cuts, UInt16Array
+from tokenizer.borders import CUTS, Cutter, UInt64Array, cutter_for, mark_borders, next_border
+from tokenizer.cuts import Cuts
 from tokenizer.intern import TextBytes, in_threads, shares_of
 from tokenizer.jit import kernel
-from tokenizer.kernels import Int32Array, Int64Array, encode_piece, room_for_windows
+from tokenizer.kernels import Int32Array, Int64Array, UInt8Array
+from tokenizer.piece import MergeTable, encode_piece, room_for_windows
 from tokenizer.pretoken_map import FREE, is_same, key_of, slot_of
 from tokenizer.pretokenize import SplitPattern
-from tokenizer.scan import PATTERN_NUMBERS, UInt8Array, character_classes, quick_classes
+from tokenizer.scan import PATTERN_NUMBERS
 
 _SLOTS_AT_FIRST = 1 << 17
 _DONE, _FULL, _UNKNOWN = range(3)
 
 
-@dataclass(frozen=True)
-class MergeTable:
-    """Base tokens and merges in the form that the kernels want."""
+class IdMap(NamedTuple):
+    """The map from pretokens to their ids."""
 
-    pairs: Int32Array
-    """Shape (R, 2): the two ids that merge r joins."""
-    ranks: Int64Array
-    """The map from a pair to its rank (kernels.build_ranks)."""
-    low_ranks: Int32Array
-    """Shape (B, B): the rank of a pair of the lowest ids, or a number beyond all ranks (kernels.build_low_ranks)."""
-    base_ids: Int32Array
-    """The id of each byte, or of each code point (-1: unknown)."""
-    is_bytes: bool
-    """Whether the base tokens are bytes."""
-    base_size: int
-    limit: int
-    """Only so many merges are used, the first ones."""
+    rows: UInt64Array
+    """Shape (slots, 4), a row for each pretoken; the columns are _KEY, _IDS, _START, _SIZES."""
+    pool: Int32Array
+    """The ids of pretokens that have more than two, one behind the other."""
+
+
+# The columns: the key (pretoken_map.py); the ids themselves, the second one in the upper half, or the place of more
+# than two in the pool; the byte at which the pretoken was first seen; its bytes (upper half) and ids (lower half).
+_KEY, _IDS, _START, _SIZES = range(4)
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+
+class Progress(NamedTuple):
+    """How far `_encode_spans` has come."""
+
+    state: int
+    """_DONE, or why it stopped: _FULL or _UNKNOWN."""
+    span: int
+    """Index of the span it is in."""
+    i: int
+    """The next byte of that span."""
+    used: int
+    """Rows of the map in use."""
+    pooled: int
+    """Ids in the pool."""
+    filled: int
+    """Ids written."""
 
 
 class UnknownCharacterError(TokenizerError):
@@ -79,39 +93,26 @@ def _encode_share(
     slots = 64
     while slots < min(num_bytes, _SLOTS_AT_FIRST):
         slots *= 2
-    rows = np.zeros((slots, 4), dtype=np.uint64)
-    pool = np.empty(slots * 4, dtype=np.int32)
+    id_map = IdMap(np.zeros((slots, 4), dtype=np.uint64), np.empty(slots * 4, dtype=np.int32))
     ids = np.empty(num_bytes + 2, dtype=np.int32)  # a token has one byte at least; memory is taken as it is written
     span_ends = np.empty(len(spans), dtype=np.int64)
-    quick = quick_classes(max(pattern, 0))
-    room = room_for_marks(spans)
-    state, span, i = _FULL, 0, int(spans[0, 0]) if len(spans) else 0
-    used = pooled = filled = 0
+    cutter = cutter_for(spans, pattern, cuts)
+    start = int(spans[0, 0]) if len(spans) else 0
+    progress = Progress(state=_FULL, span=0, i=start, used=0, pooled=0, filled=0)
     while True:
-        state, span, i, used, pooled, filled = _encode_spans(
-            *(laid_out.text, laid_out.at, spans, span, i, pattern, quick, character_classes()),
-            *(cuts.joins, cuts.contexts, *room),
-            *(rows, used, pool, pooled, ids, filled, span_ends),
-            *(table.base_ids, table.is_bytes, table.pairs, table.ranks, table.low_ranks, table.limit, table.base_size),
-        )
-        if state == _UNKNOWN:
-            raise UnknownCharacterError(f"no token for the character at byte {i}")
-        if state == _DONE:
-            return ids[:filled], span_ends
+        progress = _encode_spans(laid_out, spans, cutter, id_map, table, ids, span_ends, progress)
+        if progress.state == _UNKNOWN:
+            raise UnknownCharacterError(f"no token for the character at byte {progress.i}")
+        if progress.state == _DONE:
+            return ids[: progress.filled], span_ends
         # Full: whichever it is, both grow, for the longest piece may need as many ids as it has bytes.
-        rows = _grown(rows)
         longest = int((spans[:, 1] - spans[:, 0]).max())
-        pool = np.concatenate([pool, np.empty(len(pool) + longest, dtype=np.int32)])
-
-
-# Rows of the map: key; up to two ids, or the place of more in the pool; first byte; number of bytes and of ids.
-_KEY, _IDS, _START, _SIZES = range(4)
-_LOW = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
+        room = np.empty(len(id_map.pool) + longest, dtype=np.int32)
+        id_map = IdMap(_with_more_rows(id_map.rows), np.concatenate([id_map.pool, room]))
 
 
 @kernel
-def _grown(rows: UInt64Array) -> Any:
+def _with_more_rows(rows: UInt64Array) -> UInt64Array:
     """The same map with twice the slots. Keys of long pretokens that collide stay two rows, as before."""
     larger = np.zeros((2 * len(rows), 4), dtype=np.uint64)
     mask = len(larger) - 1
@@ -126,51 +127,37 @@ def _grown(rows: UInt64Array) -> Any:
 
 @kernel
 def _encode_spans(
-    text: UInt8Array,
-    at: UInt64Array,
+    laid_out: TextBytes,
     spans: Int64Array,
-    span: int,
-    i: int,
-    pattern: int,
-    quick: UInt8Array,
-    classes: UInt8Array,
-    joins: UInt16Array,
-    contexts: ContextArray,
-    marks: UInt8Array,
-    marks_at: UInt64Array,
-    kinds: UInt8Array,
-    rows: UInt64Array,
-    used: int,
-    pool: Int32Array,
-    pooled: int,
+    cutter: Cutter,
+    id_map: IdMap,
+    table: MergeTable,
     ids: Int32Array,
-    filled: int,
     span_ends: Int64Array,
-    base_ids: Int32Array,
-    is_bytes: bool,
-    pairs: Int32Array,
-    ranks: Int64Array,
-    low_ranks: Int32Array,
-    limit: int,
-    base_size: int,
-) -> Any:
-    """Go on from byte `i` of span `span`: (state, span, i, used, pooled, filled), done or for want of something.
+    progress: Progress,
+) -> Progress:
+    """Go on from where `progress` says until all spans are done, the map is full, or a character has no id.
 
     Invariant of the map: a row holds the ids of its pretoken, two of them in the row itself, more in the pool.
     """
+    text, at, marks_at = laid_out.text, laid_out.at, cutter.marks_at
+    rows, pool = id_map.rows, id_map.pool
+    span, i, used, pooled, filled = progress.span, progress.i, progress.used, progress.pooled, progress.filled
     mask, room = len(rows) - 1, room_for_windows()
     while span < len(spans):
+        # Mark the borders of the whole span first: that is work on many bytes at once.
         start, end = i, spans[span, 1]
         if start < end:
-            mark_borders(text, start, end, pattern, quick, classes, joins, contexts, marks, marks_at, kinds)
+            mark_borders(text, start, end, cutter)
         while i < end:
+            # The pretoken goes up to the next border. Probe until its row is met, or a free one.
             after = start + next_border(marks_at, i - start)
             size = after - i
             key = key_of(at, i, size)
             slot = slot_of(key, mask)
             while rows[slot, _KEY] != FREE:
                 if rows[slot, _KEY] == key and (
-                    size < 8
+                    size < 8  # the key says it all; longer pretokens may share one, and their bytes are compared
                     or (
                         np.int64(rows[slot, _SIZES] >> _HALF) == size
                         and is_same(at, np.int64(rows[slot, _START]), i, size)
@@ -178,30 +165,25 @@ def _encode_spans(
                 ):
                     break
                 slot = (slot + 1) & mask
+
+            # Met for the first time: encode it, behind the ids in the pool.
             if rows[slot, _KEY] == FREE:
                 if 2 * used >= len(rows) or pooled + size > len(pool):
-                    return _FULL, span, i, used, pooled, filled
-                count = encode_piece(
-                    *(text, i, after, pool, pooled),
-                    *(base_ids, is_bytes, pairs, ranks, low_ranks, limit, base_size, room),
-                )
+                    return Progress(_FULL, span, i, used, pooled, filled)
+                count = encode_piece(text, i, after, pool, pooled, table, room)
                 if count < 0:
-                    return _UNKNOWN, span, i, used, pooled, filled
+                    return Progress(_UNKNOWN, span, i, used, pooled, filled)
                 rows[slot, _KEY], rows[slot, _START] = key, np.uint64(i)
-                rows[slot, _SIZES] = (np.uint64(size) << _HALF) | np.uint64(count)
-                if count > 2:
-                    rows[slot, _IDS] = np.uint64(pooled)
-                    pooled += count
-                else:
-                    second = np.uint64(pool[pooled + 1]) if count == 2 else np.uint64(0)
-                    rows[slot, _IDS] = (second << _HALF) | np.uint64(pool[pooled])
+                pooled += _enter_ids(id_map, slot, pooled, size, count)
                 used += 1
+
+            # Copy its ids. Two are always written; what follows overwrites the second if there is only one.
             found, count = rows[slot, _IDS], int(np.int64(rows[slot, _SIZES] & _LOW))
             if count > 2:
                 first = np.int64(found)
                 for k in range(count):
                     ids[filled + k] = pool[first + k]
-            else:  # two are always written; what follows overwrites the second if there is only one
+            else:
                 ids[filled] = np.int32(found & _LOW)
                 ids[filled + 1] = np.int32(found >> _HALF)
             filled += count
@@ -210,11 +192,27 @@ def _encode_spans(
         span += 1
         if span < len(spans):
             i = spans[span, 0]
-    return _DONE, span, i, used, pooled, filled
+    return Progress(_DONE, span, i, used, pooled, filled)
 
 
 @kernel
-def _last_spans(spans: Int64Array, document_ends: Int64Array) -> Any:
+def _enter_ids(id_map: IdMap, slot: int, pooled: int, size: int, count: int) -> int:
+    """Note in row `slot` the `count` ids of its `size` bytes, which stand in the pool from `pooled` on.
+
+    Returns how many of them stay there: ids that fit into the row do not.
+    """
+    rows, pool = id_map.rows, id_map.pool
+    rows[slot, _SIZES] = (np.uint64(size) << _HALF) | np.uint64(count)
+    if count > 2:
+        rows[slot, _IDS] = np.uint64(pooled)
+        return count
+    second = np.uint64(pool[pooled + 1]) if count == 2 else np.uint64(0)
+    rows[slot, _IDS] = (second << _HALF) | np.uint64(pool[pooled])
+    return 0
+
+
+@kernel
+def _last_spans(spans: Int64Array, document_ends: Int64Array) -> Int64Array:
     """The index of each document's last span; spans stand in document order, and every document has one."""
     last = np.empty(len(document_ends), dtype=np.int64)
     span = 0
@@ -230,25 +228,24 @@ def _last_spans(spans: Int64Array, document_ends: Int64Array) -> Any:
 def encode_short(
     text: UInt8Array,
     offsets: Int64Array,
-    base_ids: Int32Array,
-    is_bytes: bool,
     pairs: Int32Array,
     ranks: Int64Array,
     low_ranks: Int32Array,
-    limit: int,
+    base_ids: Int32Array,
+    is_bytes: bool,
     base_size: int,
-) -> Any:
+    limit: int,
+) -> Int32Array:
     """Ids of the pieces text[offsets[p]:offsets[p+1]], for texts too short for repetitions to pay.
 
-    Empty if a character has no id: the caller tells it from an empty text.
+    The arguments from `pairs` on are those of a MergeTable: taking them one by one is faster from Python, and a short
+    text notices. Empty if a character has no id: the caller tells it from an empty text.
     """
+    table = MergeTable(pairs, ranks, low_ranks, base_ids, is_bytes, base_size, limit)
     ids = np.empty(len(text), dtype=np.int32)
     count, room = 0, room_for_windows()
     for piece in range(len(offsets) - 1):
-        found = encode_piece(
-            *(text, offsets[piece], offsets[piece + 1], ids, count),
-            *(base_ids, is_bytes, pairs, ranks, low_ranks, limit, base_size, room),
-        )
+        found = encode_piece(text, offsets[piece], offsets[piece + 1], ids, count, table, room)
         if found < 0:
             return ids[:0].copy()
         count += found

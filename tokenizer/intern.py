@@ -9,18 +9,17 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenizer.borders import UInt64Array, eight_at_a_time, mark_borders, next_border, room_for_marks
+from tokenizer.borders import Cutter, UInt64Array, cutter_for, eight_at_a_time, mark_borders, next_border
 from tokenizer.bytelevel import utf8
-from tokenizer.cuts import NEVER, ContextArray, Cuts, UInt16Array
+from tokenizer.cuts import NEVER, Cuts, UInt16Array
 from tokenizer.jit import kernel
-from tokenizer.kernels import Int32Array, Int64Array
+from tokenizer.kernels import Int32Array, Int64Array, UInt8Array
 from tokenizer.pretoken_map import FREE, is_same, key_of, slot_of
-from tokenizer.scan import UInt8Array, character_classes, quick_classes
 
 BoolArray = NDArray[np.bool_]
 T = TypeVar("T")
@@ -34,8 +33,7 @@ _SPAN_BYTES = 1 << 18  # documents longer than this are cut for the threads
 _MOST_SLOTS_AT_FIRST = 1 << 15
 
 
-@dataclass(frozen=True)
-class TextBytes:
+class TextBytes(NamedTuple):
     """Documents as UTF-8, one behind the other and padded."""
 
     text: UInt8Array
@@ -59,6 +57,30 @@ class Interned:
     """Numbers of all pretokens in text order; empty unless asked for."""
     span_ends: Int64Array
     """Shape (S,): how much of the sequence the spans up to each one make."""
+
+
+class PretokenTable(NamedTuple):
+    """The map from pretokens to their numbers (pretoken_map.py), and what is known of each, with room for more."""
+
+    slots: UInt64Array
+    """Shape (slots, 2): key and number; `slots` is a power of two, and never more than half of them are taken."""
+    starts: Int64Array
+    """Shape (slots / 2,), as the two that follow: see Interned."""
+    lengths: Int32Array
+    counts: Int64Array
+
+
+class Progress(NamedTuple):
+    """How far `_intern` has come."""
+
+    span: int
+    """Index of the span it is in."""
+    i: int
+    """The next byte of that span."""
+    used: int
+    """Distinct pretokens so far."""
+    filled: int
+    """Entries of the sequence so far."""
 
 
 def text_bytes(documents: Sequence[str]) -> TextBytes:
@@ -132,33 +154,46 @@ def intern(
     slots = 64
     while slots < 2 * known + 2 or slots < min(num_bytes, _MOST_SLOTS_AT_FIRST):
         slots *= 2
-    table = np.zeros((slots, 2), dtype=np.uint64)
-    starts, lengths = np.empty(slots // 2, dtype=np.int64), np.empty(slots // 2, dtype=np.int32)
-    counts = np.empty(slots // 2, dtype=np.int64)
+    table = _empty_table(slots)
     if start_from is not None:
-        starts[:known], lengths[:known], counts[:known] = start_from.starts, start_from.lengths, start_from.counts
-        table = _table_of(laid_out.at, starts[:known], lengths[:known], slots)
+        table.starts[:known], table.lengths[:known] = start_from.starts, start_from.lengths
+        table.counts[:known] = start_from.counts
+        _fill_slots(table, laid_out.at, known)
     sequence = np.empty(num_bytes if keep_sequence else 0, dtype=np.int32)
     span_ends = np.empty(len(spans), dtype=np.int64)
-    quick = quick_classes(max(pattern, 0))
-    room = room_for_marks(spans)
-    span, i, used, filled = 0, int(spans[0, 0]) if len(spans) else 0, known, 0
-    while span < len(spans):
-        span, i, used, filled = _intern(
-            *(laid_out.text, laid_out.at, spans, span, i, pattern, quick, character_classes()),
-            *(cuts.joins, cuts.contexts, *room),
-            *(table, starts, lengths, counts, used, sequence, filled, span_ends),
-        )
-        if used == len(starts):
-            slots *= 2
-            starts, lengths = np.resize(starts, slots // 2), np.resize(lengths, slots // 2)
-            counts = np.resize(counts, slots // 2)
-            table = _table_of(laid_out.at, starts[:used], lengths[:used], slots)
-    return Interned(starts[:used], lengths[:used], counts[:used], sequence[:filled], span_ends)
+    cutter = cutter_for(spans, pattern, cuts)
+    progress = Progress(span=0, i=int(spans[0, 0]) if len(spans) else 0, used=known, filled=0)
+    while progress.span < len(spans):
+        progress = _intern(laid_out, spans, cutter, table, sequence, span_ends, progress)
+        if progress.used == len(table.starts):
+            table = _doubled(table, laid_out.at, progress.used)
+    used = progress.used
+    return Interned(
+        table.starts[:used], table.lengths[:used], table.counts[:used], sequence[: progress.filled], span_ends
+    )
+
+
+def _empty_table(slots: int) -> PretokenTable:
+    room = slots // 2
+    return PretokenTable(
+        np.zeros((slots, 2), dtype=np.uint64),
+        np.empty(room, dtype=np.int64),
+        np.empty(room, dtype=np.int32),
+        np.empty(room, dtype=np.int64),
+    )
+
+
+def _doubled(table: PretokenTable, at: UInt64Array, used: int) -> PretokenTable:
+    """The same pretokens, of which there are `used`, in a table with twice the slots."""
+    larger = _empty_table(2 * len(table.slots))
+    larger.starts[:used], larger.lengths[:used] = table.starts[:used], table.lengths[:used]
+    larger.counts[:used] = table.counts[:used]
+    _fill_slots(larger, at, used)
+    return larger
 
 
 @kernel
-def _cut_spans(text: UInt8Array, document_ends: Int64Array, may_cut: BoolArray, most_bytes: int) -> Any:
+def _cut_spans(text: UInt8Array, document_ends: Int64Array, may_cut: BoolArray, most_bytes: int) -> Int64Array:
     """Spans (S, 2) of about `most_bytes` that cover all documents, each inside one document.
 
     `may_cut` (256, 256) says between which two bytes a document may be cut.
@@ -180,73 +215,66 @@ def _cut_spans(text: UInt8Array, document_ends: Int64Array, may_cut: BoolArray, 
 
 
 @kernel
-def _table_of(at: UInt64Array, starts: Int64Array, lengths: Int32Array, slots: int) -> Any:
-    """A new map (key, number) of pretokens that are all different; `slots` is a power of two."""
-    table = np.zeros((slots, 2), dtype=np.uint64)
-    mask = slots - 1
-    for number in range(len(starts)):
-        key = key_of(at, starts[number], lengths[number])
+def _fill_slots(table: PretokenTable, at: UInt64Array, used: int) -> None:
+    """Enter the first `used` pretokens, which are all different, into empty slots."""
+    slots = table.slots
+    mask = len(slots) - 1
+    for number in range(used):
+        key = key_of(at, table.starts[number], table.lengths[number])
         slot = slot_of(key, mask)
-        while table[slot, 0] != FREE:
+        while slots[slot, 0] != FREE:
             slot = (slot + 1) & mask
-        table[slot, 0] = key
-        table[slot, 1] = np.uint64(number)
-    return table
+        slots[slot, 0], slots[slot, 1] = key, np.uint64(number)
 
 
 @kernel
 def _intern(
-    text: UInt8Array,
-    at: UInt64Array,
+    laid_out: TextBytes,
     spans: Int64Array,
-    span: int,
-    i: int,
-    pattern: int,
-    quick: UInt8Array,
-    classes: UInt8Array,
-    joins: UInt16Array,
-    contexts: ContextArray,
-    marks: UInt8Array,
-    marks_at: UInt64Array,
-    kinds: UInt8Array,
-    table: UInt64Array,
-    starts: Int64Array,
-    lengths: Int32Array,
-    counts: Int64Array,
-    used: int,
+    cutter: Cutter,
+    table: PretokenTable,
     sequence: Int32Array,
-    filled: int,
     span_ends: Int64Array,
-) -> Any:
-    """Go on from byte `i` of span `span` until all is done or the map is full: (span, i, used, filled).
+    progress: Progress,
+) -> Progress:
+    """Go on until all spans are done or the table is full. `sequence` is empty if it is not wanted.
 
     Nothing in the inner loop may allocate or call with many arrays: that would cost more than the work itself.
     """
-    mask, room, is_kept = len(table) - 1, len(starts), len(sequence) > 0
+    text, at, marks_at = laid_out.text, laid_out.at, cutter.marks_at
+    slots, starts, lengths, counts = table.slots, table.starts, table.lengths, table.counts
+    span, i, used, filled = progress.span, progress.i, progress.used, progress.filled
+    mask, room, is_kept = len(slots) - 1, len(starts), len(sequence) > 0
     while span < len(spans):
+        # Mark the borders of the whole span first: that is work on many bytes at once.
         start, end = i, spans[span, 1]
         if start < end:
-            mark_borders(text, start, end, pattern, quick, classes, joins, contexts, marks, marks_at, kinds)
+            mark_borders(text, start, end, cutter)
+
+        # Then go from border to border.
         while i < end:
             if used == room:
-                return span, i, used, filled
+                return Progress(span, i, used, filled)
             after = start + next_border(marks_at, i - start)
             size = after - i
+
+            # Probe until the pretoken itself is met, or a free slot, which makes it a new one.
             key = key_of(at, i, size)
             slot = slot_of(key, mask)
             while True:
-                stored = table[slot, 0]
+                stored = slots[slot, 0]
                 if stored == key:
-                    number = np.int64(table[slot, 1])
+                    number = np.int64(slots[slot, 1])
                     if size < 8 or (lengths[number] == size and is_same(at, starts[number], i, size)):
                         break
                 elif stored == FREE:
                     number = np.int64(used)
-                    table[slot, 0], table[slot, 1] = key, np.uint64(used)
+                    slots[slot, 0], slots[slot, 1] = key, np.uint64(used)
                     starts[used], lengths[used], counts[used] = i, size, 0
                     used += 1
                     break
                 slot = (slot + 1) & mask
+
             counts[number] += 1
             if is_kept:
                 sequence[filled] = number
@@ -256,4 +284,4 @@ def _intern(
         span += 1
         if span < len(spans):
             i = spans[span, 0]
-    return span, i, used, filled
+    return Progress(span, i, used, filled)

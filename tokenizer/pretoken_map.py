@@ -4,8 +4,6 @@ Open addressing, linear probing, at most half full. A pretoken of up to seven by
 top byte; a longer one has a hash for a key, and its bytes have to be compared as well.
 """
 
-from typing import Any
-
 import numpy as np
 
 from tokenizer.borders import UInt64Array
@@ -17,12 +15,14 @@ FREE = np.uint64(0)  # no key is zero, because no pretoken is empty
 
 
 @inlined
-def key_of(at: UInt64Array, start: int, size: int) -> Any:
+def key_of(at: UInt64Array, start: int, size: int) -> np.uint64:
     """The key of the pretoken of `size` bytes at `start`."""
     if size < 8:
+        # The bytes themselves: what follows them in the word is masked out.
         mask = (np.uint64(1) << np.uint64(size << 3)) - np.uint64(1)
         key = (at[start] & mask) | (np.uint64(size) << np.uint64(56))
     else:
+        # A hash of length and bytes, eight at a time.
         mixed = np.uint64(size)
         i = 0
         while i + 8 <= size:
@@ -36,13 +36,13 @@ def key_of(at: UInt64Array, start: int, size: int) -> Any:
 
 
 @inlined
-def slot_of(key: np.uint64, mask: int) -> Any:
+def slot_of(key: np.uint64, mask: int) -> np.int64:
     """Where the search for `key` begins."""
     return np.int64((key * _MULTIPLIER) >> np.uint64(24)) & mask
 
 
 @inlined
-def is_same(at: UInt64Array, one: int, other: int, size: int) -> Any:
+def is_same(at: UInt64Array, one: int, other: int, size: int) -> bool:
     """Whether the `size` >= 8 bytes at `one` and `other` are the same."""
     i = 0
     while i + 8 <= size and at[one + i] == at[other + i]:

@@ -6,15 +6,12 @@ begin at any border of two pretokens.
 """
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import regex
-from numpy.typing import NDArray
 
 from tokenizer.jit import inlined, kernel
-
-UInt8Array = NDArray[np.uint8]
+from tokenizer.kernels import Int64Array, UInt8Array
 
 OTHER, LETTER, NUMBER, SPACE = range(4)  # \p{L}, \p{N} and \s never overlap
 PATTERN_NUMBERS = {"space": 0, "gpt2": 1, "gpt4": 2}
@@ -40,7 +37,7 @@ def character_classes() -> UInt8Array:
 
 
 @inlined
-def _at(text: UInt8Array, i: int, classes: UInt8Array) -> Any:
+def _at(text: UInt8Array, i: int, classes: UInt8Array) -> tuple[np.uint8, int]:
     """Class and number of bytes of the character at `i`; `text` is valid UTF-8."""
     first = text[i]
     if first < 0x80:
@@ -54,7 +51,7 @@ def _at(text: UInt8Array, i: int, classes: UInt8Array) -> Any:
 
 
 @kernel
-def _run(text: UInt8Array, i: int, end: int, wanted: int, classes: UInt8Array) -> Any:
+def _run(text: UInt8Array, i: int, end: int, wanted: int, classes: UInt8Array) -> int:
     """Where the run of characters of class `wanted` that begins at `i` ends."""
     while i < end:
         found, size = _at(text, i, classes)
@@ -65,7 +62,7 @@ def _run(text: UInt8Array, i: int, end: int, wanted: int, classes: UInt8Array) -
 
 
 @kernel
-def _run_of_spaces(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
+def _run_of_spaces(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> int:
     r"""The end of `\s+(?!\S)|\s+` at `i`: all of the run at the end of the text, else all but its last character.
 
     A run of one character is taken whole.
@@ -81,7 +78,7 @@ def _run_of_spaces(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> A
 
 
 @kernel
-def _contraction(text: UInt8Array, i: int, end: int, any_case: bool) -> Any:
+def _contraction(text: UInt8Array, i: int, end: int, any_case: bool) -> int:
     """The end of `'s 'd 'm 't 'll 've 're` at the apostrophe `i`, or `i` if none stands there."""
     if i + 1 >= end:
         return i
@@ -103,7 +100,7 @@ def _contraction(text: UInt8Array, i: int, end: int, any_case: bool) -> Any:
 
 
 @kernel
-def _gpt2_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
+def _gpt2_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> int:
     """The end of the GPT-2 pretoken at `i`."""
     found, size = _at(text, i, classes)
     if text[i] == _APOSTROPHE:
@@ -120,7 +117,7 @@ def _gpt2_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
 
 
 @kernel
-def _space_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
+def _space_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> int:
     """The end of the `space` pretoken at `i`."""
     found, _ = _at(text, i, classes)
     start = i
@@ -138,7 +135,7 @@ def _space_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
 
 
 @kernel
-def _gpt4_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
+def _gpt4_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> int:
     """The end of the GPT-4 pretoken at `i`."""
     found, size = _at(text, i, classes)
     if text[i] == _APOSTROPHE:
@@ -163,7 +160,7 @@ def _gpt4_end(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
 
 
 @kernel
-def _up_to_three_numbers(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
+def _up_to_three_numbers(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> int:
     for _ in range(3):
         if i >= end:
             break
@@ -175,7 +172,7 @@ def _up_to_three_numbers(text: UInt8Array, i: int, end: int, classes: UInt8Array
 
 
 @kernel
-def _gpt4_spaces(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any:
+def _gpt4_spaces(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> int:
     r"""The end of `\s*[\r\n]|\s+(?!\S)|\s+` at the space `i`: up to the last line end of the run, if it has one."""
     after_line_end, j = i, i
     while j < end:
@@ -189,7 +186,7 @@ def _gpt4_spaces(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> Any
 
 
 @kernel
-def pretoken_end(text: UInt8Array, i: int, end: int, pattern: int, classes: UInt8Array) -> Any:
+def pretoken_end(text: UInt8Array, i: int, end: int, pattern: int, classes: UInt8Array) -> int:
     """Where the pretoken that begins at byte `i` ends; the document ends at `end` > `i`. This is the full scanner."""
     if pattern == _GPT2:
         return _gpt2_end(text, i, end, classes)
@@ -220,7 +217,7 @@ def quick_classes(pattern: int) -> UInt8Array:
 
 
 @inlined
-def next_end(text: UInt8Array, i: int, end: int, pattern: int, quick: UInt8Array, classes: UInt8Array) -> Any:
+def next_end(text: UInt8Array, i: int, end: int, pattern: int, quick: UInt8Array, classes: UInt8Array) -> int:
     """`pretoken_end`, with a short way for runs of ASCII, which most text consists of."""
     found = quick[text[i]]
     j = i + 1
@@ -235,7 +232,7 @@ def next_end(text: UInt8Array, i: int, end: int, pattern: int, quick: UInt8Array
 
 
 @kernel
-def scan(text: UInt8Array, pattern: int, quick: UInt8Array, classes: UInt8Array) -> Any:
+def scan(text: UInt8Array, pattern: int, quick: UInt8Array, classes: UInt8Array) -> Int64Array:
     """The ends of all pretokens of one document by the scanners alone; the tests hold the marks of borders.py to it."""
     ends = np.empty(len(text), dtype=np.int64)
     count, i = 0, 0
