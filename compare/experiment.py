@@ -16,14 +16,14 @@ from compare.experiment_file import (
     seeds_of,
 )
 from data.config import build, convert, did_you_mean, require
+from data.corpus import CorpusConfig
 from data.errors import ConfigError, DataError, UserError
 from data.layout import Layout
-from data.sources import CorpusConfig
 from data.yaml_file import load_yaml
 from model.evaluate import EvaluateConfig
 from model.gpt import MiniGPTConfig
-from model.schedule import MODERN_TRAIN
 from model.train import TrainConfig
+from model.training.schedule import MODERN_TRAIN
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 from tokenizer.train import TokenizerConfig

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from compare.marginal import JSON as MARGINAL
-from compare.marginal import VERSION as MARGINAL_VERSION
+from compare.grids.sweep import JSON as SWEEP
+from compare.grids.sweep import VERSION as SWEEP_VERSION
+from compare.marginal.estimate import JSON as MARGINAL
+from compare.marginal.estimate import VERSION as MARGINAL_VERSION
 from compare.runs import Entry
-from compare.sweep import JSON as SWEEP
-from compare.sweep import VERSION as SWEEP_VERSION
 from data.errors import DataError, ReportError
 from data.files import sha256_file
 from data.inputs import SEAL, is_sealed

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compare.baselines import BASELINES, baselines_of
+from compare.baselines.scores import BASELINES, baselines_of
 from compare.bits_by import where_bits_go
 from compare.experiment import Experiment
 from compare.figures import is_divided_by_spaces
-from compare.intrinsic import intrinsic_of
+from compare.grids.tune import rate_sentence
 from compare.neighbours import marginal_of_these_runs, sweep_of_this_text
-from compare.page import HTML, write_page
-from compare.page_data import page_data
-from compare.plots import curve_paths, draw_curves
+from compare.page.curves import curve_paths, draw_curves
+from compare.page.data import page_data
+from compare.page.render import HTML, write_page
 from compare.runs import Entry, all_runs, check_comparable
 from compare.samples import prompts_of, samples_of
 from compare.statistics import ranked_names, summarize, verdict_sentence
@@ -30,7 +30,6 @@ from compare.table import (
     row_of,
     table_cells,
 )
-from compare.tune import rate_sentence
 from data.errors import DataError
 from data.files import read_json, sha256_file, write_json, write_text
 from data.inputs import inputs_of, is_sealed, output_hashes, seal, text_input
@@ -39,6 +38,7 @@ from data.splits import Split
 from model.report import SCORED, SCORER_VERSION
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
+from tokenizer.studies.intrinsic import intrinsic_of
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
 MOST_SEEDS = 5  # whose differences are printed one by one

@@ -14,9 +14,9 @@ from data.files import sha256_file
 from data.layout import Layout
 from model.checkpoint import METRICS, restart_command
 from model.evaluate import Evaluation, describe, read_nats
-from model.metrics import read_metrics
 from model.report import REPORT, SCORED, nats_path
 from model.report_file import read_report
+from model.training.metrics import read_metrics
 
 _RELATIVE_TOLERANCE = 1e-9  # a float64 sum against the same sum written as JSON
 

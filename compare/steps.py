@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from compare.experiment import Experiment, naming_contestant
-from compare.page import HTML
+from compare.page.render import HTML
 from compare.report import Materials, comparison_is_up_to_date, write_comparison
 from compare.runs import Entry, read_run
-from data import sources, splits
+from data import corpus as sources
+from data import splits
 from data.errors import CheckpointError, TokenizerError
 from data.files import read_text
 from data.lock import alone
@@ -23,18 +24,18 @@ from data.summary import describe_corpus
 from model import checkpoint
 from model.batches import windows_of
 from model.checkpoint import restart_command
-from model.distributed import Processes
 from model.evaluate import val_prefix
 from model.gpt import MiniGPTConfig
-from model.memory import explain_out_of_memory
 from model.report import evaluate_contestant, report_is_up_to_date
-from model.schedule import choose_compile, choose_device
 from model.train import saved_state, train
+from model.training.memory import explain_out_of_memory
+from model.training.processes import Processes
+from model.training.schedule import choose_compile, choose_device
 from tokenizer import encode_splits
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 from tokenizer.load import load_tokenizer
-from tokenizer.report import describe
+from tokenizer.studies.summary import describe
 from tokenizer.train import Engine, effective_settings, provenance, train_tokenizer
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from data.dividing.separator import in_double_quotes, is_removed
 from data.layout import SPLITS
-from data.left_out import left_out_lines
-from data.separator import in_double_quotes, is_removed
-from data.wikitext import UNKNOWN_WORD
+from data.sources.left_out import left_out_lines
+from data.sources.wikitext import UNKNOWN_WORD
 
 _CHANGES = {  # key of the manifest's `cleaning` -> (what one is called, what several are called)
     "byte_order_marks_removed": ("byte order mark removed", "byte order marks removed"),

@@ -14,7 +14,7 @@ from torch import nn
 
 from data.config import require
 from data.numbers import Range, check_ranges
-from model.fused import (
+from model.fused.ops import (
     NORM_EPSILON,
     causal_attention,
     dropout,

@@ -11,7 +11,7 @@ from data.inputs import inputs_of, is_sealed, seal
 from model import checkpoint
 from model.evaluate import EvaluateConfig, describe, evaluate_split, write_nats
 from model.gpt import FLOPS_FORMULA, MiniGPT
-from model.schedule import choose_device
+from model.training.schedule import choose_device
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 

@@ -1,4 +1,4 @@
-"""Training one contestant under one budget: the door that the scripts use. The loop itself is model/run.py."""
+"""Training one contestant under one budget: what the scripts call. The loop itself is `model.training.loop`."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ import torch
 from data.errors import ConfigError
 from data.lock import alone
 from model import checkpoint
-from model.distributed import Processes
 from model.gpt import MiniGPTConfig
-from model.run import Run, TrainingInterrupted, TrainResult, result_of
-from model.schedule import Budget, Spent, TrainConfig
+from model.training.loop import Run, TrainingInterrupted, TrainResult, result_of
+from model.training.processes import Processes
+from model.training.schedule import Budget, Spent, TrainConfig
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 

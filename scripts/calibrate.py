@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.calibrate import as_text, calibrate, full_plans
+from compare import cli
+from compare.calibrate.judge import as_text, calibrate, full_plans
+from compare.options import Parser, folder
 from data.files import write_json
-from scripts import cli
-from scripts.options import Parser, folder
 
 
 def main(argv: Sequence[str] | None = None) -> None:

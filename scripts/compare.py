@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from compare import cli
 from compare.steps import Steps
-from scripts import cli
 
 
 def main(argv: Sequence[str] | None = None) -> None:

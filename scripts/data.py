@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from compare import cli
 from compare.steps import Steps
 from data.splits import read_manifest
 from data.summary import describe_corpus
-from scripts import cli
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -9,10 +9,10 @@ import os
 import sys
 from collections.abc import Mapping
 
+from compare import cli
 from data.config import require
 from data.errors import ConfigError
 from data.numbers import read_whole, shown
-from scripts import cli
 
 DEMO = "demo"
 EXPERIMENTS = {

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compare.marginal import JSON, VERSION, as_text, marginal_gap
-from compare.passages import choose_passages
+from compare import cli
+from compare.marginal.estimate import JSON, VERSION, as_text, marginal_gap
+from compare.marginal.passages import choose_passages
+from compare.options import whole
 from compare.steps import Steps
 from data.errors import DataError
 from data.files import read_json, sha256_file, write_json
@@ -14,8 +16,6 @@ from data.inputs import borders_sha256, is_sealed, seal
 from data.lock import alone
 from data.numbers import COUNT, SEED, Range
 from model import checkpoint
-from scripts import cli
-from scripts.options import whole
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -8,13 +8,13 @@ import itertools
 import sys
 from collections.abc import Sequence
 
+from compare import cli
+from compare.options import number, whole
 from compare.steps import Steps
 from data.numbers import SEED, Range
 from data.show import visible
 from model import checkpoint
 from model.generate import TEMPERATURE, clean_prompt, generate
-from scripts import cli
-from scripts.options import number, whole
 from tokenizer.load import load_tokenizer
 
 

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from compare import cli
+from compare.options import folder, whole
 from compare.steps import Steps
-from compare.study_plot import draw_study, study_plot_paths
 from data.errors import ConfigError, DataError
 from data.files import read_json, write_json
 from data.inputs import is_sealed, output_hashes, seal
 from data.lock import alone
 from data.numbers import Range, notes
-from scripts import cli
-from scripts.options import folder, whole
 from tokenizer.bpe import BPETokenizer
 from tokenizer.interop import find_gpt2_files, load_gpt2
-from tokenizer.study import StudyConfig, run_study, study_inputs
-from tokenizer.study_text import as_text
+from tokenizer.studies.study import StudyConfig, run_study, study_inputs
+from tokenizer.studies.study_plot import draw_study, study_plot_paths
+from tokenizer.studies.study_text import as_text
 
 DEFAULTS = StudyConfig()
 _RANGES = notes(StudyConfig, Range)

@@ -2,10 +2,18 @@
 
 from collections.abc import Sequence
 
+from compare import cli
+from compare.grids.sweep import (
+    JSON,
+    check_is_sweep,
+    sweep_as_text,
+    sweep_is_up_to_date,
+    sweep_of,
+    sweep_paths,
+    write_sweep,
+)
 from compare.steps import Steps
-from compare.sweep import JSON, check_is_sweep, sweep_as_text, sweep_is_up_to_date, sweep_of, sweep_paths, write_sweep
 from data.lock import alone
-from scripts import cli
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -4,10 +4,10 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from compare import cli
+from compare.options import whole
 from compare.steps import Steps
 from data.numbers import COUNT, Range, notes
-from scripts import cli
-from scripts.options import whole
 from tokenizer.train import BPE_KINDS, ENGINES, TokenizerConfig
 
 _ALL = ("all", "null")

@@ -4,13 +4,13 @@ import json
 import sys
 from collections.abc import Sequence
 
+from compare import cli
+from compare.options import Parser, whole
 from data.numbers import COUNT, Range
-from scripts import cli
-from scripts.options import Parser, whole
 from tokenizer.pretokenize import SPLIT_PATTERNS
 from tokenizer.reference import TIE_BREAKS
-from tokenizer.trace import as_data, trace_training
-from tokenizer.trace_text import as_text
+from tokenizer.studies.trace import as_data, trace_training
+from tokenizer.studies.trace_text import as_text
 from tokenizer.train import BPE_KINDS, TokenizerConfig
 
 DEFAULT_TEXT = "aaa|aba"

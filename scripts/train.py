@@ -5,9 +5,9 @@ By several processes: `python -m torch.distributed.run --standalone --nproc-per-
 
 from collections.abc import Sequence
 
+from compare import cli
 from compare.steps import Steps
-from model.distributed import joined_processes
-from scripts import cli
+from model.training.processes import joined_processes
 
 
 def main(argv: Sequence[str] | None = None) -> None:

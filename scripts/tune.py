@@ -2,13 +2,22 @@
 
 from collections.abc import Sequence
 
+from compare import cli
+from compare.grids.runner import run_grid
+from compare.grids.tune import (
+    CAUTION,
+    DEFAULT_RATES,
+    JSON,
+    grid_of,
+    lines_to_paste,
+    parse_rates,
+    read_tuning,
+    tuning_as_text,
+)
+from compare.options import whole
 from compare.steps import Steps
-from compare.tune import CAUTION, DEFAULT_RATES, JSON, grid_of, lines_to_paste, parse_rates, read_tuning, tuning_as_text
-from compare.tune_runs import run_grid
 from data.files import write_json
 from data.numbers import Range
-from scripts import cli
-from scripts.options import whole
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -5,7 +5,7 @@ import time
 import torch
 
 from model.gpt import PRESETS, MiniGPT, MiniGPTConfig
-from model.parallel import ParallelGradient
+from model.training.gradient import ParallelGradient
 from tokenizer.bpe import BPETokenizer, merge_strings
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.reference import TIE_BREAKS

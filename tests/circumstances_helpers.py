@@ -14,7 +14,8 @@ _RIGHTS = "-dac_override,-dac_read_search"
 DOORS = """
 import contextlib, io, json, sys
 from pathlib import Path
-from scripts import cli, compare, data, encode, sample, sweep, tokenizer, train
+from compare import cli
+from scripts import compare, data, encode, sample, sweep, tokenizer, train
 
 verbs = {"compare": compare, "data": data, "encode": encode, "sample": sample, "tokenizer": tokenizer, "train": train}
 said = {}

@@ -16,9 +16,9 @@ import torch
 
 from data.errors import DataError, UserError
 from model import checkpoint
-from model.distributed import Processes, SaidByProcessZero, joined_processes
-from model.run import Run
 from model.train import TrainingInterrupted, train
+from model.training.loop import Run
+from model.training.processes import Processes, SaidByProcessZero, joined_processes
 from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, tiny_model, tiny_train
 
 TOKENS = CharTable(ALPHABET, ["the ", "er"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compare.page_data import page_data
+from compare.page.data import page_data
 from compare.runs import Entry, Run
 from compare.table import row_of
 from data.files import sha256_text

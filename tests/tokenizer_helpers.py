@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from data.splits import Split
-from tokenizer import engine, kernels, reference
-from tokenizer.counts import PretokenCounts
-from tokenizer.cuts import NEVER
-from tokenizer.encode import encode_texts
-from tokenizer.intern import lay_out
-from tokenizer.piece import MergeTable
+from tokenizer import reference
+from tokenizer.engine import kernels
+from tokenizer.engine import loop as engine
+from tokenizer.engine.counts import PretokenCounts
+from tokenizer.engine.cuts import NEVER
+from tokenizer.engine.encode import encode_texts
+from tokenizer.engine.intern import lay_out
+from tokenizer.engine.piece import MergeTable
 from tokenizer.reference import Pair, TieBreak, Training
 
 PROJECT = Path(__file__).resolve().parents[1]

@@ -13,7 +13,6 @@ import regex
 
 from data.errors import TokenizerError
 from data.files import write_json
-from tokenizer import engine, kernels
 from tokenizer.base import Int64Array, fingerprint_of
 from tokenizer.bytelevel import (
     BYTE_CHARACTERS,
@@ -24,11 +23,13 @@ from tokenizer.bytelevel import (
     utf8,
 )
 from tokenizer.char import Alphabet, check_ids
-from tokenizer.cuts import NEVER, Cuts, cuts_of
-from tokenizer.encode import encode_short, encode_texts
-from tokenizer.intern import text_bytes
-from tokenizer.kernels import Int32Array
-from tokenizer.piece import MergeTable
+from tokenizer.engine import kernels
+from tokenizer.engine import loop as engine
+from tokenizer.engine.cuts import NEVER, Cuts, cuts_of
+from tokenizer.engine.encode import encode_short, encode_texts
+from tokenizer.engine.intern import text_bytes
+from tokenizer.engine.kernels import Int32Array
+from tokenizer.engine.piece import MergeTable
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.reference import TieBreak, Training
 

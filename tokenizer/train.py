@@ -13,12 +13,13 @@ from data.files import sha256_text
 from data.inputs import borders_sha256
 from data.numbers import COUNT, NullAs, Range, check_ranges
 from data.splits import Split
-from tokenizer import engine, reference
+from tokenizer import reference
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer, check_target, merge_strings
 from tokenizer.bytelevel import BYTE_CHARACTERS, BYTE_OF_CHARACTER, ByteTokenizer, text_of, utf8
 from tokenizer.char import Alphabet, CharTokenizer, alphabet_of
-from tokenizer.counts import PretokenCounts, character_offsets, count_pretokens
+from tokenizer.engine import loop as engine
+from tokenizer.engine.counts import PretokenCounts, character_offsets, count_pretokens
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.reference import TieBreak, Training
 

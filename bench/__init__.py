@@ -1,0 +1,1 @@
+"""Measurements of the tool itself, beside its peers: `python -m bench.NAME`."""

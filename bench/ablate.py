@@ -1,0 +1,148 @@
+"""What each part of the modern preset is worth, at equal training seconds: gpt2, modern, modern without one of its
+parts, and modern with one that is none of its parts.
+
+`--unit steps` holds the steps equal instead: for a machine whose speed others change.
+
+Seeds go round the variants, so that a machine that slows down slows down for all. Finished runs are kept: what is
+interrupted, or limited by --limit, goes on where it stopped.
+"""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from compare import cli
+from compare.grids.runner import inputs_of_run
+from compare.options import whole
+from compare.steps import Steps
+from compare.table import as_text
+from data.errors import DataError
+from data.files import read_json, write_json
+from data.inputs import is_sealed, seal
+from data.numbers import Range
+from model import gpt
+from model.gpt import MiniGPTConfig
+from model.train import train
+from model.training.schedule import MODERN_TRAIN, Budget, TrainConfig
+
+GPT2, MODERN = "gpt2", "modern"
+OTHERS = {"order": "epochs", "ema_decay": 0.98}
+"""Settings of the train block that are no part of the preset, to be tried beside it."""
+
+
+def variants() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """Name -> settings of the model block and of the train block."""
+    plain = {name: getattr(TrainConfig, name) for name in (*MODERN_TRAIN, *OTHERS)}
+    modern = plain | MODERN_TRAIN
+    found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        GPT2: ({"preset": GPT2}, plain),
+        MODERN: ({"preset": MODERN}, modern),
+    }
+    for name in gpt.SWITCHES:
+        is_part = name in gpt.MODERN
+        found[f"{MODERN} {'-' if is_part else '+'} {name}"] = ({"preset": MODERN, name: not is_part}, modern)
+    for name in MODERN_TRAIN:
+        found[f"{MODERN} - {name}"] = ({"preset": MODERN}, modern | {name: plain[name]})
+    for name, value in OTHERS.items():
+        found[f"{MODERN} + {name}"] = ({"preset": MODERN}, modern | {name: value})
+    return found
+
+
+def table(results: dict[str, dict[str, Any]]) -> str:
+    """Mean and standard deviation over the seeds, and the mean difference to modern on the seeds that both have."""
+    cells = [["variant", "seeds", "val bits/char", "sd", "vs modern", "steps"]]
+    for name in variants():
+        own = {key.split("|")[1]: value for key, value in results.items() if key.split("|")[0] == name}
+        if not own:
+            continue
+        bits = [value["bits_per_char"] for value in own.values()]
+        pairs = [
+            value["bits_per_char"] - results[f"{MODERN}|{seed}"]["bits_per_char"]
+            for seed, value in own.items()
+            if f"{MODERN}|{seed}" in results
+        ]
+        spread = f"{statistics.stdev(bits):.4f}" if len(bits) > 1 else "-"
+        steps = round(statistics.mean(value["steps"] for value in own.values()))
+        difference = f"{statistics.mean(pairs):+.4f}" if pairs else "-"
+        cells.append([name, str(len(bits)), f"{statistics.mean(bits):.4f}", spread, difference, f"{steps:,}"])
+    return as_text(cells)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Verb `ablate`; by default on the corpus of the experiment demo."""
+    parser = cli.parser(__doc__)
+    parser.set_defaults(config="demo")
+    parser.add_argument("--contestant", default="char", help="whose tokenizer, model and training settings to take")
+    parser.add_argument("--unit", choices=("seconds", "steps"), default="seconds", help="what one run may spend")
+    parser.add_argument("--amount", type=whole(Range(1, 10**9)), default=40, help="how many of them")
+    parser.add_argument("--seeds", type=whole(Range(1, 1000)), default=3)
+    parser.add_argument("--limit", type=whole(Range(0, 10**9)), default=10_000, help="runs to train now, at most")
+    arguments = parser.parse_args(argv)
+    experiment = cli.experiment_of(arguments)
+    name = experiment.contestant(arguments.contestant).name
+    steps = Steps(experiment, echo=lambda line: None)
+    budget = Budget(arguments.unit, arguments.amount)
+    path = experiment.layout.reports / f"ablation_{name}_{arguments.amount}_{arguments.unit}.json"
+    stored = kept_runs(path)
+    results: dict[str, dict[str, Any]] = {}
+    limit = arguments.limit
+    for seed in range(1, arguments.seeds + 1):
+        for variant in variants():
+            key = f"{variant}|{seed}"
+            model_config, train_config = configs_of(steps, name, variant, budget, seed)
+            inputs = inputs_of_run(steps, name, model_config, train_config)
+            if stored.get(key, {}).get("inputs") == inputs:  # of other settings, it would be another run
+                results[key] = stored[key]
+                continue
+            if limit <= 0:
+                continue
+            limit -= 1
+            result = train(
+                contestant=name,
+                tokenizer=steps.tokenizer(name),
+                tokenizer_path=experiment.layout.tokenizer(name),
+                splits=steps.encode(name),
+                model_config=model_config,
+                train_config=train_config,
+                folder=experiment.layout.reports / "ablation" / f"{variant.replace(' ', '')}-{seed}",
+                restart=True,
+                progress=False,
+            )
+            results[key] = seal(
+                {
+                    "inputs": inputs,
+                    "bits_per_char": result.best_val_bits_per_char,
+                    "steps": result.spent.steps,
+                    "seconds": result.spent.seconds,
+                }
+            )
+            write_json(path, stored | results)
+            print(f"{key}: {result.best_val_bits_per_char:.4f} bits/char, {result.spent.steps:,} steps", flush=True)
+    print(f"\n{table(results)}\n\n{arguments.amount} {arguments.unit} of training a run; wrote {path}")
+
+
+def kept_runs(path: Path) -> dict[str, dict[str, Any]]:
+    """The finished runs in `path` by key; those that are damaged or edited are left out, and trained again."""
+    if not path.exists():
+        return {}
+    try:
+        stored = read_json(path)
+    except DataError as error:
+        print(f"{error}: training all runs anew")
+        return {}
+    return {key: run for key, run in stored.items() if is_sealed(run)} if isinstance(stored, dict) else {}
+
+
+def configs_of(steps: Steps, name: str, variant: str, budget: Budget, seed: int) -> tuple[MiniGPTConfig, TrainConfig]:
+    """The contestant's own settings, with those of `variant`."""
+    contestant = steps.experiment.contestant(name)
+    model_settings, train_settings = variants()[variant]
+    model = replace(contestant, model={**contestant.model, **model_settings})
+    train_config = replace(contestant.train, budget=budget, seed=seed, val_every_fraction=1.0, **train_settings)
+    return model.model_config(steps.tokenizer(name).vocab_size), train_config
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,201 @@
+"""Does training work on this machine's GPU, how fast, and does a stopped run go on as it should?
+
+Nothing here needs a GPU but the figures: the tests run all of it on the CPU.
+"""
+
+import contextlib
+import dataclasses
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from compare.steps import Steps
+from model import checkpoint
+from model.gpt import MiniGPT
+from model.train import TrainingInterrupted, TrainResult, train
+from model.training.metrics import read_metrics
+from model.training.schedule import Budget, TrainConfig
+
+# Dense bfloat16 peak in TFLOP/s with float32 accumulation, by the words that torch's device name holds, most special
+# first. Source: NVIDIA's data sheets of each product; where they print the figure "with sparsity", half of it. RTX:
+# NVIDIA's white papers of the Ampere (GA102) and Ada architectures.
+PEAK_TFLOPS = (
+    ("H200 NVL", 835.5),
+    ("H200", 989.5),
+    ("H100 NVL", 835.5),
+    ("H100 PCIe", 756.5),
+    ("H100", 989.5),
+    ("A100", 312.0),
+    ("A30", 165.0),
+    ("A10G", None),  # sold by a cloud alone: no data sheet gives its bfloat16 figure
+    ("A10", 125.0),
+    ("L40S", 362.0),
+    ("L40", 181.0),
+    ("L4", 121.0),
+    ("RTX 4090", 165.2),
+    ("RTX 3090 Ti", None),
+    ("RTX 3090", 71.0),
+)
+WARM_SHARE = 0.2
+"""Of the time, left out of the rate: compiling, and the first allocations."""
+LARGEST_DIFFERENCE = 1e-2
+"""Of all weights together, relative to their norm: where even two equal runs differ, a resumed one may by this."""
+
+
+def peak_tflops(device_name: str) -> float | None:
+    """Dense bfloat16 TFLOP/s of the GPU that torch calls `device_name`, None for one that is not in the table.
+
+    >>> peak_tflops("NVIDIA H100 80GB HBM3"), peak_tflops("NVIDIA H100 PCIe"), peak_tflops("Tesla T4")
+    (989.5, 756.5, None)
+    """
+    words = device_name.replace("-", " ")
+    return next((peak for name, peak in PEAK_TFLOPS if f" {name} " in f" {words} "), None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One contestant's runs for the check, below one folder."""
+
+    steps: Steps
+    contestant: str
+    folder: Path
+
+    def train(self, name: str, budget: Budget, **changes: Any) -> TrainResult:
+        """Train the run `name` until `budget` is spent, with the experiment's settings and `changes` to them."""
+        contestant, splits = self.steps.experiment.contestant(self.contestant), self.steps.encode(self.contestant)
+        config: TrainConfig = dataclasses.replace(contestant.train, budget=budget, **changes)
+        tokenizer = self.steps.tokenizer(self.contestant)
+        return train(
+            contestant=self.contestant,
+            tokenizer=tokenizer,
+            tokenizer_path=self.steps.layout.tokenizer(self.contestant),
+            splits=splits,
+            model_config=contestant.model_for(tokenizer, splits["train"]),
+            train_config=config,
+            folder=self.folder / name,
+            progress=sys.stderr.isatty(),
+        )
+
+
+def measure(check: Check, *, device: str, seconds: int) -> dict[str, Any]:
+    """Train for `seconds` and take the rate after the warm part: tokens and model FLOPs (FLOPS_FORMULA) a second."""
+    result = check.train("speed", Budget("seconds", seconds), device=device, log_every_steps=1, val_every_fraction=1.0)
+    records = read_metrics(result.folder / checkpoint.METRICS, mend="make check-gpu")
+    warm = [record for record in records if record["seconds"] >= WARM_SHARE * seconds]
+    first, last = warm[0], warm[-1]
+    elapsed = last["seconds"] - first["seconds"]
+    state = checkpoint.load(result.folder / checkpoint.LAST)
+    return {
+        "steps": result.spent.steps,
+        "seconds": result.spent.seconds,
+        "first_step_seconds": records[0]["seconds"],
+        "tokens_per_second": (last["tokens"] - first["tokens"]) / elapsed,
+        "model_tflops": (last["flops"] - first["flops"]) / elapsed / 1e12,
+        "tokens_per_step": records[0]["tokens"],
+        "parameters": MiniGPT(_config_of(state)).num_parameters(),
+        "dtype": state["environment"]["dtype"],
+        "device": state["environment"]["device"],
+        "torch": state["environment"]["torch"],
+        "first_loss_nats": records[0]["loss_nats"],
+        "last_loss_nats": last["loss_nats"],
+        "val_bits_per_char": result.best_val_bits_per_char,
+    }
+
+
+def _config_of(state: dict[str, Any]) -> Any:
+    return checkpoint.restore_model(state, Path(checkpoint.LAST)).config
+
+
+def resume_once(check: Check, *, device: str, steps: int) -> dict[str, Any]:
+    """Stop a run of `steps` steps by SIGTERM half-way, resume it, and compare it with two that were not stopped.
+
+    "repeat_difference" is between the weights of the two, "resume_difference" between one and the resumed run, both
+    relative to the norm of all weights. Where equal runs are equal bit for bit, as on the CPU, so must the resumed
+    one be; where the GPU adds in another order each time, it must stay within LARGEST_DIFFERENCE.
+    """
+    settings: dict[str, Any] = {"device": device, "log_every_steps": 1, "val_every_fraction": 1.0}
+    budget = Budget("steps", steps)
+    for name in ("whole", "again"):
+        check.train(name, budget, **settings)
+    stopped_at = _train_and_stop(check, budget, settings, after=steps // 2)
+    check.train("stopped", budget, **settings)
+    whole, again, resumed = (_weights(check.folder / name) for name in ("whole", "again", "stopped"))
+    repeat, resume = _difference(whole, again), _difference(whole, resumed)
+    return {
+        "steps": steps,
+        "stopped_at": stopped_at,
+        "repeat_difference": repeat,
+        "resume_difference": resume,
+        "is_equal": resume == 0.0 if repeat == 0.0 else resume <= LARGEST_DIFFERENCE,
+    }
+
+
+def _train_and_stop(check: Check, budget: Budget, settings: dict[str, Any], *, after: int) -> int:
+    """Train the run "stopped" until SIGTERM comes, once `after` steps were logged; the step it stopped at."""
+    folder = check.folder / "stopped"
+    is_over = threading.Event()
+
+    def send_when_due() -> None:
+        metrics = folder / checkpoint.METRICS
+        while not is_over.is_set():
+            if metrics.exists() and metrics.read_bytes().count(b"\n") >= after:
+                os.kill(os.getpid(), signal.SIGTERM)  # SIGINT may be ignored, in the background
+                return
+            time.sleep(0.001)
+
+    sender = threading.Thread(target=send_when_due)
+    sender.start()
+    try:
+        with contextlib.suppress(TrainingInterrupted):
+            check.train("stopped", budget, **settings)
+    finally:
+        is_over.set()
+        sender.join()
+    state = checkpoint.load(folder / checkpoint.LAST)
+    if state["finished"]:
+        raise RuntimeError(f"the run was over before it could be stopped: {budget.amount} steps are too few")
+    return int(state["spent"]["steps"])
+
+
+def _weights(folder: Path) -> torch.Tensor:
+    """All weights of last.pt as one vector."""
+    model = checkpoint.load(folder / checkpoint.LAST)["model"]
+    return torch.cat([value.double().flatten() for value in model.values()])
+
+
+def _difference(one: torch.Tensor, other: torch.Tensor) -> float:
+    return float((one - other).norm() / one.norm())
+
+
+def as_text(speed: dict[str, Any], resume: dict[str, Any], device_name: str, peak: float | None, source: str) -> str:
+    """The check for a terminal; `peak` in TFLOP/s and where it comes from, None if nobody said."""
+    if peak is None:
+        mfu = f"MFU unknown: no peak for {device_name} in {speed['dtype']}; give --peak-tflops"
+    else:
+        mfu = f"MFU {speed['model_tflops'] / peak:.2%} of {peak:g} TFLOP/s ({source})"
+    differences = (
+        f"weights differ by {resume['resume_difference']:.2e} from an unstopped run, "
+        f"two unstopped ones by {resume['repeat_difference']:.2e}"
+    )
+    verdict = "as it should" if resume["is_equal"] else "NOT as it should"
+    allowed = "0" if resume["repeat_difference"] == 0.0 else f"{LARGEST_DIFFERENCE:g}"
+    return "\n".join(
+        [
+            f"{device_name}, torch {speed['torch']}, {speed['dtype']}, {speed['parameters']:,} parameters",
+            f"  {speed['steps']:,} steps of {speed['tokens_per_step']:,} tokens in {speed['seconds']:.1f} s; the first "
+            f"took {speed['first_step_seconds']:.2f} s",
+            f"  {speed['tokens_per_second']:,.0f} tokens/s, {speed['model_tflops']:.3f} TFLOP/s by the formula of the "
+            "reports",
+            f"  {mfu}",
+            f"  loss {speed['first_loss_nats']:.3f} -> {speed['last_loss_nats']:.3f} nats per token, val "
+            f"{speed['val_bits_per_char']:.3f} bits per character",
+            f"  stopped at step {resume['stopped_at']} of {resume['steps']}, resumed {verdict}:",
+            f"  {differences} (allowed: {allowed})",
+        ]
+    )

@@ -1,0 +1,303 @@
+"""Training seconds to a stated val loss: both presets beside nanoGPT's model and settings, in turns.
+
+Every contestant is a process of its own and trains for a slice, is evaluated, and waits for its next turn; what the
+machine does to one it does to all. Evaluation is not counted. The ruler is the same for all: mean nats per character
+over every fourth window of the val text, of nanoGPT's 64 characters, so that none sees more context.
+"""
+
+import dataclasses
+import math
+import multiprocessing
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from bench.step_times import PlainGPT2, nanogpt
+from compare.table import as_text
+from data.files import sha256_text
+from data.splits import Split
+from model.gpt import MiniGPTConfig
+from model.training.gradient import ParallelGradient
+from model.training.loop import Run
+from model.training.schedule import MODERN_TRAIN, Budget, TrainConfig
+from tokenizer.encode_splits import load_encoded, write_encoded
+from tokenizer.train import TokenizerConfig, train_tokenizer
+
+SIZES: dict[str, Any] = {"block_size": 64, "embedding_dim": 128, "num_heads": 4, "num_layers": 4, "dropout": 0.0}
+NANOGPT = {"steps": 2000, "batch_size": 12, "warmup_steps": 100, "learning_rate": 1e-3, "minimum": 1e-4}
+"""nanoGPT's published settings for a CPU; further: beta2 0.99, weight decay 0.1, gradient clip 1."""
+OURS: dict[str, dict[str, Any]] = {
+    "modern": {
+        "steps": 310,
+        "batch_size": 16,
+        "learning_rate": 6e-3,
+        "min_learning_rate_ratio": 0.0,
+        **MODERN_TRAIN,
+    },
+    "gpt2": {"steps": 1000, "batch_size": 16, "learning_rate": 4e-3},
+}
+EVALUATION_WINDOWS = 64  # at once
+EVALUATION_STRIDE = 4
+"""Every how many-th window of val is evaluated: 28,000 characters of tiny Shakespeare, where nanoGPT samples 15,000."""
+Evaluate = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all contestants of a speedrun share."""
+
+    train_text: str
+    val_text: str
+    target: float
+    """Mean nats per character to reach on `val_text`."""
+    num_threads: int
+    slice_seconds: float = 0.5
+    """Training between two evaluations."""
+    ours: dict[str, dict[str, Any]] = field(default_factory=lambda: OURS)
+    """Preset -> its `steps` and its settings of TrainConfig."""
+
+
+@dataclass
+class Result:
+    """One contestant's runs, one entry for each seed."""
+
+    name: str
+    settings: str
+    seconds: list[float | None] = field(default_factory=list)
+    """Training time at the first evaluation at or below the target; None when it was not reached."""
+    spent: list[float] = field(default_factory=list)
+    """Training time of the whole run, as far as it went."""
+    best: list[float] = field(default_factory=list)
+    """Lowest val loss."""
+    steps: list[int] = field(default_factory=list)
+    """Steps taken."""
+
+
+def ids_of(task: Task) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Train and val text as character ids, in the order of code points, and the size of the vocabulary."""
+    alphabet = sorted(set(task.train_text) | set(task.val_text))
+    number = {character: index for index, character in enumerate(alphabet)}
+    train, val = (torch.tensor([number[c] for c in text]) for text in (task.train_text, task.val_text))
+    return train, val, len(alphabet)
+
+
+def val_loss(loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ids: torch.Tensor, block_size: int) -> float:
+    """Mean nats over every EVALUATION_STRIDE-th of the windows side by side; what is less than a window is left out."""
+    num_windows = (len(ids) - 1) // block_size
+    inputs = ids[: num_windows * block_size].view(num_windows, block_size)[::EVALUATION_STRIDE].contiguous()
+    targets = ids[1 : num_windows * block_size + 1].view(num_windows, block_size)[::EVALUATION_STRIDE].contiguous()
+    total = 0.0
+    with torch.no_grad():
+        for part in range(0, len(inputs), EVALUATION_WINDOWS):
+            rows = slice(part, part + EVALUATION_WINDOWS)
+            total += loss(inputs[rows], targets[rows]).item() * len(inputs[rows])
+    return total / len(inputs)
+
+
+def nanogpt_steps(task: Task, seed: int, folder: str) -> tuple[Iterator[None], Evaluate]:
+    """nanoGPT's training loop by its published settings: an iterator of steps, and its val loss."""
+    torch.manual_seed(seed)
+    train, val, vocab_size = ids_of(task)
+    config = MiniGPTConfig(vocab_size, **SIZES)
+    model: Any = nanogpt(folder, config) if folder else PlainGPT2(config, has_bias=False)
+    matrices = [weight for weight in model.parameters() if weight.ndim >= 2]
+    vectors = [weight for weight in model.parameters() if weight.ndim < 2]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=NANOGPT["learning_rate"], betas=(0.9, 0.99))
+    T, window = config.block_size, torch.arange(config.block_size + 1)
+
+    def rate(step: int) -> float:
+        peak, minimum, warmup = NANOGPT["learning_rate"], NANOGPT["minimum"], NANOGPT["warmup_steps"]
+        if step < warmup:
+            return peak * (step + 1) / (warmup + 1)
+        share = (step - warmup) / (NANOGPT["steps"] - warmup)
+        return minimum + 0.5 * (1.0 + math.cos(math.pi * share)) * (peak - minimum)
+
+    def steps() -> Iterator[None]:
+        model.train()
+        for step in range(int(NANOGPT["steps"])):
+            starts = torch.randint(len(train) - T, (int(NANOGPT["batch_size"]),))
+            windows = train[starts[:, None] + window]
+            for group in optimizer.param_groups:
+                group["lr"] = rate(step)
+            model(windows[:, :-1].contiguous(), windows[:, 1:].contiguous())[1].backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            yield
+
+    def evaluate() -> float:
+        model.eval()
+        loss = val_loss(lambda inputs, targets: model(inputs, targets)[1], val, T)
+        model.train()
+        return loss
+
+    return steps(), evaluate
+
+
+def our_steps(task: Task, seed: int, preset: str) -> tuple[Iterator[None], Evaluate]:
+    """This project's own training (model/training/loop.py) on the same text: an iterator of steps, and its val loss."""
+    settings = dict(task.ours[preset])
+    budget = Budget("steps", settings.pop("steps"))
+    splits = {name: _split(name, text) for name, text in (("train", task.train_text), ("val", task.val_text))}
+    splits["test"] = splits["val"]
+    tokenizer, _ = train_tokenizer(TokenizerConfig(kind="char"), splits)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_encoded(folder, splits, tokenizer)
+        encoded = load_encoded(folder, tokenizer, tokenizer_path=folder / "tokenizer.json", make="make speedrun")
+        config = TrainConfig(budget=budget, seed=seed, device="cpu", **settings)
+        model_config = MiniGPTConfig(tokenizer.vocab_size, preset=preset, **SIZES)  # type: ignore[arg-type]
+        run = Run(tokenizer, encoded, model_config, config, folder, {"contestant": preset})
+        val = encoded["val"].ids.clone()
+        run.windows.ids = encoded["train"].ids.clone()
+    run.shares = ParallelGradient(run.model, num_threads=task.num_threads, dtype=run.dtype)
+
+    def steps() -> Iterator[None]:
+        while (progress := run.spent.progress(budget)) < 1.0:
+            run._step(progress)
+            yield
+
+    def evaluate() -> float:
+        trained = {name: weight.clone() for name, weight in run.model.state_dict().items()}
+        run.model.load_state_dict(run._scored_weights())
+        run.model.eval()
+        loss = val_loss(run.model.loss, val, SIZES["block_size"])
+        run.model.train().load_state_dict(trained)
+        return loss
+
+    return steps(), evaluate
+
+
+def _split(name: str, text: str) -> Split:
+    return Split(name, text, np.array([0, len(text)], dtype=np.int64), sha256_text(text))
+
+
+def contestants(folder: str, ours: dict[str, dict[str, Any]] | None = None) -> dict[str, tuple[str, str, str]]:
+    """Name -> the function that makes its steps, that function's argument, and its settings in words."""
+    who = "nanoGPT" if folder else "nanoGPT's settings"
+    found = {f"ours, {preset}": ("ours", preset, in_words(settings)) for preset, settings in (ours or OURS).items()}
+    return found | {who: ("nanogpt", folder, in_words(NANOGPT))}
+
+
+def in_words(settings: dict[str, Any]) -> str:
+    """Settings on one line.
+
+    >>> in_words({"steps": 5, "learning_rate": 0.001})
+    'steps 5, learning_rate 0.001'
+    """
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
+
+
+def serve(pipe: Connection, maker: str, argument: str, task: Task, seed: int) -> None:
+    """A contestant's process: for each message one slice of training; answers (seconds, steps, val loss, is done)."""
+    torch.set_num_threads(task.num_threads)
+    steps, evaluate = {"ours": our_steps, "nanogpt": nanogpt_steps}[maker](task, seed, argument)
+    spent, num_steps, is_done = 0.0, 0, False
+    pipe.send("ready")
+    while pipe.recv() is not None:
+        started = time.perf_counter()
+        while not is_done and time.perf_counter() - started < task.slice_seconds:
+            is_done = next(steps, "end") == "end"
+            num_steps += not is_done
+        spent += time.perf_counter() - started
+        pipe.send((spent, num_steps, evaluate(), is_done))
+
+
+def measure(
+    task: Task, seeds: Sequence[int], folder: str, *, echo: Callable[[str], None] = print, limit: float = math.inf
+) -> list[Result]:
+    """All contestants for each of `seeds`, in turns; one that has spent `limit` seconds of training is stopped."""
+    entries = contestants(folder, task.ours)
+    results = {name: Result(name, settings) for name, (_, _, settings) in entries.items()}
+    context = multiprocessing.get_context("spawn")
+    for seed in seeds:
+        pipes: dict[str, Connection] = {}
+        processes = []
+        try:
+            for name, (maker, argument, _) in entries.items():  # one after the other: none starts beside a turn
+                pipe, theirs = context.Pipe()
+                process = context.Process(target=serve, args=(theirs, maker, argument, task, seed), daemon=True)
+                process.start()
+                processes.append(process)
+                theirs.close()
+                pipe.recv()
+                pipes[name] = pipe
+            _race(task, pipes, results, limit)
+        finally:
+            for process in processes:
+                process.kill()
+                process.join()
+        for result in results.values():
+            reached = result.seconds[-1]
+            when = f"reached after {reached:.1f} s" if reached is not None else "not reached"
+            echo(f"seed {seed}: {result.name}: {when}, {result.steps[-1]:,} steps, best {result.best[-1]:.3f} nats")
+    return list(results.values())
+
+
+def _race(task: Task, pipes: dict[str, Connection], results: dict[str, Result], limit: float) -> None:
+    """Slices in turns until each has reached the target, or has no steps left."""
+    for name in pipes:
+        results[name].best.append(math.inf)
+    running = list(pipes)
+    while running:
+        for name in list(running):
+            pipes[name].send(True)
+            spent, num_steps, loss, is_done = pipes[name].recv()
+            own = results[name]
+            own.best[-1] = min(own.best[-1], loss)
+            if loss <= task.target or is_done or spent >= limit:
+                running.remove(name)
+                own.seconds.append(spent if loss <= task.target else None)
+                own.spent.append(spent)
+                own.steps.append(num_steps)
+
+
+def table(task: Task, results: Sequence[Result]) -> str:
+    """Best and median time, and the median as a share of nanoGPT's; where it was not reached, time spent and `>`."""
+    cells = [[f"to {task.target:g} nats/char", "reached", "best s", "median s", "of nanoGPT's", "steps", "best loss"]]
+    theirs, is_bound = _median(results[-1])
+    for result in results:
+        times = [time for time in result.seconds if time is not None]
+        median, is_open = _median(result)
+        share = "-" if is_open else f"{'<' if is_bound else ''}{median / theirs:.0%}"
+        cells.append(
+            [
+                result.name,
+                f"{len(times)} of {len(result.seconds)}",
+                f"{min(times):.1f}" if times else "-",
+                f"{'>' if is_open else ''}{median:.1f}",
+                share,
+                f"{round(statistics.median(result.steps)):,}",
+                f"{min(result.best):.3f}",
+            ]
+        )
+    return as_text(cells)
+
+
+def _median(result: Result) -> tuple[float, bool]:
+    """The median time, and whether it is only a lower bound because too few runs reached the target."""
+    times = [
+        (spent if reached is None else reached, reached is None)
+        for reached, spent in zip(result.seconds, result.spent, strict=True)
+    ]
+    ordered = sorted(times, key=lambda pair: (pair[1], pair[0]))  # those that did not reach it would take longer
+    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
+    return statistics.mean(pair[0] for pair in middle), any(pair[1] for pair in middle)
+
+
+def as_json(task: Task, results: Sequence[Result]) -> dict[str, Any]:
+    """Everything measured, and on what."""
+    facts = {"target": task.target, "slice_seconds": task.slice_seconds, "num_threads": task.num_threads}
+    texts = {"train_characters": len(task.train_text), "val_characters": len(task.val_text)}
+    hashes = {"train_sha256": sha256_text(task.train_text), "val_sha256": sha256_text(task.val_text)}
+    return {**facts, **texts, **hashes, "sizes": SIZES, "results": [dataclasses.asdict(result) for result in results]}

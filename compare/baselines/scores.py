@@ -1,0 +1,216 @@
+"""What a model must beat: bits per character of the test text without any neural network.
+
+Uniform and order-0 guessing, the compressors of the standard library (alone, and after they have read train), and a
+character n-gram. All are figures on exactly the characters that the contestants are scored on; each is kept on disk
+under the hash of the texts, so that it is worked out once.
+"""
+
+import bz2
+import gzip
+import hashlib
+import lzma
+import math
+import os
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from compare.baselines.ngram import Float64Array, Int64Array, KneserNey, NGramCounts, alphabet_of, symbols_of
+from data.errors import DataError
+from data.files import canonical_json, read_json, write_json
+from data.inputs import SEAL, borders_sha256, is_sealed, seal
+from data.splits import Split
+
+FILE = "baselines.json"
+NGRAM_ORDERS = (4, 5, 6)
+"""The order of the n-gram is the one of these that needs the fewest bits on val."""
+
+_BITS_PER_BYTE = 8
+_MAX_THREADS = 4  # more would only hold more copies of the text in memory
+_SILENT_SECONDS = 1.0  # no bar for what is done before anyone wonders
+
+
+@dataclass(frozen=True)
+class Result:
+    """One baseline's figure on the test split."""
+
+    bits_per_char: float
+    note: str
+    """How it was made, in one or two sentences for the reader of the report."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A way to get a figure."""
+
+    name: str
+    version: int
+    """To be raised with every change that can change the figure or the note: kept figures are then made anew."""
+    compute: Callable[[Mapping[str, Split]], Result]
+
+
+def uniform(splits: Mapping[str, Split]) -> Result:
+    """Every character of the alphabet equally likely: log2 of their number, whatever the text."""
+    size = len(_alphabet(splits))
+    return Result(math.log2(size), f"log2 of the {size:,} characters that train, val and test hold together")
+
+
+def order_0(splits: Mapping[str, Split]) -> Result:
+    """Characters by their frequency in train, each counted once more than it occurs, scored on test.
+
+    Laplace's rule p(x) = (n(x) + 1) / (n + A) for the A characters of the alphabet: a prediction, unlike the
+    entropy of test's own frequencies, which presumes that they are known.
+    """
+    alphabet = _alphabet(splits)
+    train, test = (_character_counts(splits[name], alphabet) for name in ("train", "test"))
+    bits = -np.log2((train + 1) / (train.sum() + len(alphabet)))
+    return Result(
+        float(test @ bits / test.sum()),
+        "each character by its frequency in train (add-one over the alphabet), without context; scored on test",
+    )
+
+
+def alone(compress: Callable[[bytes], bytes], remark: str, splits: Mapping[str, Split]) -> Result:
+    """8 size(test) / C, with size in bytes after `compress` of the UTF-8 text, file headers included."""
+    test = splits["test"].text
+    size = len(compress(test.encode("utf-8")))
+    return Result(_BITS_PER_BYTE * size / len(test), f"the test text by itself, {size:,} bytes; {remark}")
+
+
+def primed(compress: Callable[[bytes], bytes], remark: str, splits: Mapping[str, Split]) -> Result:
+    """8 (size(train + test) - size(train)) / C: what test adds to train (method.md, section 5)."""
+    test = splits["test"].text
+    train = splits["train"].text.encode("utf-8")
+    size = len(compress(train + test.encode("utf-8"))) - len(compress(train))
+    return Result(_BITS_PER_BYTE * size / len(test), f"what test adds to train, {size:,} bytes; {remark}")
+
+
+def n_gram(splits: Mapping[str, Split]) -> Result:
+    """Interpolated modified Kneser-Ney, counted on train; its order is chosen on val and scored on test."""
+    alphabet = _alphabet(splits)
+    counts = NGramCounts(splits["train"], alphabet, max(NGRAM_ORDERS))
+    models = {order: KneserNey(counts, order) for order in NGRAM_ORDERS}
+    val = symbols_of(splits["val"], alphabet)
+    located = counts.locate(val)
+    on_val = {order: _bits_per_char(model.nats_at(val, located)) for order, model in models.items()}
+    model = models[min(NGRAM_ORDERS, key=lambda order: (on_val[order], order))]
+    tried = ", ".join(f"{order}: {bits:.3f}" for order, bits in on_val.items())
+    note = (
+        f"interpolated modified Kneser-Ney (Chen and Goodman 1998), order {model.order}, chosen on val among "
+        f"{tried}; each document continues one newline, as for the contestants"
+    )
+    guessed = [str(k) for k, level in enumerate(model.levels, start=1) if not level.discounts_are_estimated]
+    if guessed:
+        note += f"; too few n-grams to estimate the discounts of order {', '.join(guessed)}: fixed ones"
+    return Result(_bits_per_char(model.character_nats(splits["test"])), note)
+
+
+def _alphabet(splits: Mapping[str, Split]) -> str:
+    return alphabet_of([split.text for split in splits.values()])
+
+
+def _character_counts(split: Split, alphabet: str) -> Int64Array:
+    text = symbols_of(split, alphabet)
+    return np.bincount(text.symbols[text.is_predicted], minlength=len(alphabet))
+
+
+def _bits_per_char(nats: Float64Array) -> float:
+    return float(nats.mean() / math.log(2))
+
+
+_COMPRESSORS: tuple[tuple[str, Callable[[bytes], bytes], str, str], ...] = (
+    ("gzip", partial(gzip.compress, compresslevel=9, mtime=0), "level 9", "its window of 32 KiB has little use of it"),
+    ("bz2", partial(bz2.compress, compresslevel=9), "level 9", "its blocks of 900 kB are compressed one by one"),
+    ("xz", partial(lzma.compress, preset=9), "preset 9", "it looks back 64 MiB"),
+)
+BASELINES: tuple[Baseline, ...] = (
+    Baseline("uniform", 1, uniform),
+    Baseline("order-0", 1, order_0),
+    *(Baseline(name, 1, partial(alone, compress, level)) for name, compress, level, _ in _COMPRESSORS),
+    *(
+        Baseline(f"{name} after train", 1, partial(primed, compress, f"{level}; {remark}"))
+        for name, compress, level, remark in _COMPRESSORS
+    ),
+    Baseline("character n-gram", 1, n_gram),
+)
+"""In the order of the table. The slowest stand last; they are started first."""
+
+
+def baselines_of(
+    splits: Mapping[str, Split], cache_folder: Path, *, echo: Callable[[str], None] = print
+) -> list[dict[str, Any]]:
+    """All baselines on `splits["test"]`: `name`, `bits_per_char`, `note`, in the order of the table.
+
+    Figures are kept in `cache_folder`/baselines.json with a hash of method, version, texts and document borders, and
+    taken from there while it holds. A damaged file costs nothing but time: `echo` gets a line, and all is made anew.
+    Raises DataError for a split without any character.
+    """
+    for name, split in splits.items():
+        if not split.text:
+            raise DataError(f"the {name} split holds no character, so baselines have no figure; run `make data`")
+    path = cache_folder / FILE
+    kept = _read_kept(path, echo)
+    keys = {baseline.name: _key(baseline, splits) for baseline in BASELINES}
+    missing = [b for b in BASELINES if b.name not in kept or kept[b.name]["key"] != keys[b.name]]
+    for name, result in _compute(missing, splits).items():
+        kept[name] = seal({"key": keys[name], "bits_per_char": result.bits_per_char, "note": result.note})
+    if missing:
+        write_json(path, {b.name: kept[b.name] for b in BASELINES})
+    return [
+        {"name": b.name, "bits_per_char": kept[b.name]["bits_per_char"], "note": kept[b.name]["note"]}
+        for b in BASELINES
+    ]
+
+
+def _key(baseline: Baseline, splits: Mapping[str, Split]) -> str:
+    """Hex sha256 of all that decides the figure; gzip's size depends on the zlib that is installed."""
+    texts = {name: [split.sha256, borders_sha256(split.document_offsets)] for name, split in sorted(splits.items())}
+    about = {"name": baseline.name, "version": baseline.version, "zlib": zlib.ZLIB_RUNTIME_VERSION}
+    identity = canonical_json({**about, "texts": texts})
+    return hashlib.sha256(identity.encode("utf-8")).hexdigest()
+
+
+def _read_kept(path: Path, echo: Callable[[str], None]) -> dict[str, Any]:
+    """The file's entries by name; none without a file, or (with a line) if the file is damaged."""
+    if not path.exists():
+        return {}
+    try:
+        kept = read_json(path)
+        if not isinstance(kept, dict) or not all(_is_entry(entry) for entry in kept.values()):
+            raise DataError(f"{path} does not hold baselines as they were written")
+    except DataError as error:
+        echo(f"  {error}: making the baselines anew")
+        return {}
+    return kept
+
+
+def _is_entry(entry: Any) -> bool:
+    wanted: dict[str, type] = {"key": str, "bits_per_char": float, "note": str}
+    return (
+        is_sealed(entry)
+        and set(entry) == {*wanted, SEAL}
+        and all(isinstance(entry[name], kind) for name, kind in wanted.items())
+        and math.isfinite(entry["bits_per_char"])
+    )
+
+
+def _compute(baselines: Sequence[Baseline], splits: Mapping[str, Split]) -> dict[str, Result]:
+    """The figures of `baselines`, several at a time: compressors and sorting let other threads run."""
+    if not baselines:
+        return {}
+    results: dict[str, Result] = {}
+    with ThreadPoolExecutor(max_workers=min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
+        waiting = {pool.submit(baseline.compute, splits): baseline.name for baseline in reversed(baselines)}
+        done = as_completed(waiting)
+        for future in tqdm(
+            done, total=len(waiting), desc="baselines", unit="baseline", leave=False, delay=_SILENT_SECONDS
+        ):
+            results[waiting[future]] = future.result()
+    return results

@@ -1,0 +1,302 @@
+"""What every verb shares: options, and how errors and circumstances become exit codes.
+
+Exit codes: 0 done; 2 a mistake of the user's or a circumstance, such as a full disk: one line on stderr; 130
+interrupted (Ctrl-C, or any signal that stopped a training, whose state is saved); 143 and 129 ended by SIGTERM and
+SIGHUP elsewhere; 141 the reader of the output has gone, as in `… | head -1`; 1 a bug, traceback.
+"""
+
+import argparse
+import errno
+import io
+import os
+import re
+import shlex
+import sys
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from compare.experiment import Experiment, load_experiment
+from compare.experiment_file import folder_of
+from compare.options import Parser
+from data.config import did_you_mean
+from data.errors import ConfigError, UserError, cause_of, explained, is_circumstance
+from data.show import visible
+from model.train import TrainingInterrupted
+from model.training.interrupt import StoppedBySignal, ended_by_signals
+from model.training.memory import is_out_of_memory
+from model.training.processes import SaidByProcessZero
+from model.training.progress import say
+
+CONFIGS = Path("configs")
+DEFAULT_EXPERIMENT = "wikitext2"
+_MISTAKE, _INTERRUPTED, _READER_GONE = 2, 130, 141
+_MAKE = re.compile(r"(?<![^\s(])`make (?!demo|setup)([a-zA-Z0-9_ =-]+)`(?=[\s,;.:)]|$)")
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser with the options that all verbs have: --config, --set."""
+    made = Parser(description=description)
+    made.add_argument("--config", default=DEFAULT_EXPERIMENT, help="an experiment file, or the name of one in configs/")
+    made.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="replace a setting of the file, such as train.batch_size=64; may be repeated",
+    )
+    return made
+
+
+def experiment_of(arguments: argparse.Namespace) -> Experiment:
+    """The experiment that --config and --set name."""
+    return load_experiment(config_path(arguments.config), arguments.set)
+
+
+def config_path(named: str) -> Path:
+    """The experiment file that `named` means: the name of one in configs/, whatever is in it, or a path.
+
+    Raises ConfigError with the known names where there is no such file.
+    """
+    if not named.strip():
+        raise ConfigError("--config: expected an experiment's name, found nothing")
+    is_file_name = named.endswith((".yaml", ".yml"))
+    is_path = is_file_name or "/" in named or os.sep in named
+    in_configs = CONFIGS / (named if is_file_name else f"{named}.yaml")
+    candidates = [Path(named), in_configs] if is_path else [in_configs, Path(named)]
+    if named.startswith("~"):
+        candidates.append(folder_of(named, "--config"))
+    for path in candidates:
+        if _lies_there(path) and (is_path or path == in_configs or not path.is_dir()):
+            return path
+    known = sorted(file.stem for file in CONFIGS.glob("*.yaml"))
+    close = did_you_mean(Path(named).name.removesuffix(".yaml"), known)
+    close = close if "did you mean" in close else ""
+    raise ConfigError(f"{candidates[0]} does not exist{close}; known experiments: {', '.join(known)}")
+
+
+def _lies_there(path: Path) -> bool:
+    """Whether something lies at `path`, be it a link to nowhere. Raises OSError where a closed folder hides it."""
+    try:
+        path.lstat()
+    except PermissionError:
+        raise
+    except OSError:
+        return False
+    return True
+
+
+def contestants_of(arguments: argparse.Namespace, experiment: Experiment) -> list[str]:
+    """The contestant that --contestant names, or all of them."""
+    if arguments.contestant is None:
+        return list(experiment.contestants)
+    return [experiment.contestant(arguments.contestant).name]
+
+
+def run(main: Callable[[], None]) -> None:
+    """Run a verb and turn its errors, and the circumstances it meets, into exit codes."""
+    try:
+        _prepare_streams()
+        code = _exit_code(main)
+    except UserError as error:
+        code = _refuse(_for_the_user(str(error), sys.argv[1:]))
+    except SaidByProcessZero:
+        code = _MISTAKE
+    except TrainingInterrupted:
+        code = _INTERRUPTED
+    except StoppedBySignal as stop:
+        _say_stopped(str(stop))
+        code = 128 + stop.number
+    except KeyboardInterrupt:
+        _say_stopped("SIGINT")
+        code = _INTERRUPTED
+    except OutputError as error:
+        code = _after_failed_output(error)
+    except OSError as error:
+        if not is_circumstance(error):
+            raise
+        code = _refuse(str(explained(error)))
+    except UnicodeEncodeError as error:
+        if not _is_of_file_names(error):
+            raise
+        code = _refuse(f"the file name {error.object!r} cannot be spelled in {error.encoding}; {_USE_UTF8}")
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        cause = (str(error).splitlines() or [type(error).__name__])[0]
+        code = _refuse(f"out of memory ({cause}); give less text or a smaller model, or close other programs")
+    code = _finish(code)
+    if code:
+        sys.exit(code)
+
+
+def _exit_code(main: Callable[[], None]) -> int:
+    try:
+        with ended_by_signals():
+            main()
+    except SystemExit as ended:  # argparse, after --help or a wrong option
+        return ended.code if isinstance(ended.code, int) else 0
+    return 0
+
+
+# The streams
+
+
+_USE_UTF8 = "set LC_ALL=C.UTF-8, or unset PYTHONUTF8"
+
+
+class OutputError(Exception):
+    """The standard output or error takes nothing more. No OSError, which would be taken for one of a file."""
+
+    def __init__(self, number: int, error: OSError) -> None:
+        super().__init__(f"cannot write the output: {cause_of(error)}")
+        self.number = number
+        is_pipe_on_windows = os.name == "nt" and error.errno == errno.EINVAL
+        self.is_reader_gone = isinstance(error, BrokenPipeError) or is_pipe_on_windows
+
+
+class _Output(io.FileIO):
+    """The file of standard output or error, with errors of its own."""
+
+    def write(self, data: Any, /) -> int:
+        """Write bytes; raises OutputError."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OutputError(self.fileno(), error) from error
+
+
+def is_stdout_utf8() -> bool:
+    """Whether what is printed comes out as UTF-8; where it does not, JSON has to be escaped to stay JSON."""
+    return (sys.stdout.encoding or "").lower().replace("-", "").replace("_", "") == "utf8"
+
+
+def _prepare_streams() -> None:
+    """See that printing loses nothing: what an encoding cannot spell is shown as its code, a closed stdout refused."""
+    for number in range(3):  # a closed one would be taken by the first file that is opened, and be printed into
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    is_closed = sys.stdout is None
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
+    if sys.stdout is sys.__stdout__:  # else it has been replaced, as under a test or by an earlier call
+        sys.stdout = _guarded(sys.stdout)
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _guarded(sys.stderr)
+    if is_closed:
+        raise UserError("the standard output is closed; send it to a file, or to /dev/null")
+    unreadable = [argument for argument in sys.argv[1:] if not argument.isascii() and _has_surrogate(argument)]
+    if unreadable and not _has_utf8_names():
+        raise UserError(f"{unreadable[0]!r} cannot be read in {sys.getfilesystemencoding()}; {_USE_UTF8}")
+
+
+def _guarded(stream: Any) -> TextIO:
+    """The same stream with OutputErrors, and with codes for the characters that its encoding cannot spell."""
+    raw = _Output(stream.fileno(), "w", closefd=False)
+    is_unbuffered = isinstance(stream.buffer, io.RawIOBase)
+    return io.TextIOWrapper(
+        raw if is_unbuffered else io.BufferedWriter(raw),  # as the interpreter itself does
+        encoding=stream.encoding,
+        errors="backslashreplace",
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
+def _has_surrogate(text: str) -> bool:
+    return any(unicodedata.category(character) == "Cs" for character in text)
+
+
+def _has_utf8_names() -> bool:
+    return sys.getfilesystemencoding().lower().replace("-", "") == "utf8"
+
+
+def _is_of_file_names(error: UnicodeEncodeError) -> bool:
+    return not _has_utf8_names() and error.encoding.lower() == sys.getfilesystemencoding().lower()
+
+
+def _finish(code: int) -> int:
+    """Write out what is left; returns the exit code, which a failure changes if it was 0."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OutputError as error:
+            explained_code = _after_failed_output(error)
+            code = code or explained_code
+    return code
+
+
+def _after_failed_output(error: OutputError) -> int:
+    """Let later flushes succeed, the interpreter's own too; say why output is missing unless its reader has gone."""
+    _send_nowhere(error.number)
+    return _READER_GONE if error.is_reader_gone else _refuse(str(error))
+
+
+def _refuse(line: str) -> int:
+    """Print the one line on stderr; returns the exit code."""
+    try:
+        print(_one_line(line), file=sys.stderr, flush=True)
+    except OutputError as error:  # nobody can be told, but the exit code says it
+        _send_nowhere(error.number)
+    return _MISTAKE
+
+
+def _send_nowhere(number: int) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, number)
+    os.close(nowhere)
+
+
+# The message
+
+
+def _one_line(message: str) -> str:
+    r"""The message with every line break and control character as its code; spaces stay as they are.
+
+    >>> _one_line("cannot read a  b\nc")
+    'cannot read a  b\\nc'
+    """
+    return visible(message)
+
+
+def _say_stopped(signal_name: str) -> None:
+    if os.environ.get("RANK", "0") == "0":  # one of several processes speaks for all
+        say(f"{signal_name}: stopped; what was finished is kept, run the same command again to go on")
+
+
+def _as_one_setting(setting: str) -> str:
+    """A setting as it must stand in Make's SET, which is cut at white space outside quotes and brackets."""
+    if not any(character.isspace() for character in setting):
+        return setting
+    return f"'{setting}'" if '"' in setting else f'"{setting}"'
+
+
+def _for_the_user(message: str, arguments: list[str]) -> str:
+    """The message with the experiment and its settings in the commands it names, ready to be pasted.
+
+    A command stands alone in backticks. What the user typed may look like one, and stays as it was typed.
+
+    >>> _for_the_user("too old; run `make data`", ["--config", "demo"])
+    'too old; run `make data EXPERIMENT=demo`'
+    >>> _for_the_user("run `make train-char FORCE=1`", ["--set", "train.seed=2", "--set", "train.batch_size=8"])
+    "run `make train-char FORCE=1 SET='train.seed=2 train.batch_size=8'`"
+    """
+    try:
+        given = parser(None).parse_known_args(arguments)[0]
+    except UserError:  # the message is about these very options
+        return message
+    options = f" EXPERIMENT={shlex.quote(given.config)}" if given.config != DEFAULT_EXPERIMENT else ""
+    if given.set:
+        options += f" SET={shlex.quote(' '.join(map(_as_one_setting, given.set)))}"
+    typed = sorted({text for argument in arguments for text in (argument, argument.partition("=")[2]) if "`" in text})
+    pieces = re.split("(" + "|".join(map(re.escape, reversed(typed))) + ")", message) if typed else [message]
+    return "".join(
+        piece if piece in typed else _MAKE.sub(lambda found: f"`make {found[1]}{options}`", piece) for piece in pieces
+    )

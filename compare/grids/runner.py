@@ -1,0 +1,124 @@
+"""Trains the grid of `make tune`: short runs, found again when they are finished, continued when they were stopped."""
+
+import dataclasses
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from compare.grids.tune import VERSION, Grid, inputs_of, outcome_of
+from compare.steps import Steps
+from data.errors import CheckpointError, ConfigError, DataError, DivergedError
+from data.files import canonical_json, read_json, sha256_text, write_json
+from data.inputs import seal
+from model import checkpoint
+from model.checkpoint import TRAINING_VERSION
+from model.gpt import MiniGPTConfig
+from model.train import TrainConfig, train
+from model.training.memory import explain_out_of_memory
+
+DIVERGED = "diverged.json"
+
+
+def run_grid(steps: Steps, grid: Grid) -> dict[str, Any]:
+    """Train every contestant of the experiment with every rate of `grid`; the result as tune.json holds it.
+
+    The first seed of a contestant is taken, and the lowest val figure of a run. Raises what `model.train.train`
+    raises, but for training that diverges: that is a result. TrainingInterrupted leaves a grid that goes on.
+    """
+    experiment = steps.experiment
+    steps.check()
+    contestants = {name: _tune(steps, name, grid) for name in experiment.contestants}
+    return seal(
+        {
+            "version": VERSION,
+            "experiment": experiment.name,
+            "budget": dataclasses.asdict(grid.budget),
+            "rates": list(grid.rates),
+            "contestants": contestants,
+        }
+    )
+
+
+def _tune(steps: Steps, name: str, grid: Grid) -> dict[str, Any]:
+    seed = steps.experiment.seeds_of(name)[0]
+    splits, tokenizer = steps.encode(name), steps.tokenizer(name)
+    model_config = steps.experiment.contestant(name).model_for(tokenizer, splits["train"])
+    shared = dataclasses.replace(steps.experiment.train_config(name, seed), budget=grid.budget)
+    tried = []
+    for rate in grid.rates:
+        train_config = dataclasses.replace(shared, learning_rate=rate)
+        tried.append({"learning_rate": rate, "val_bits_per_char": _figure(steps, name, model_config, train_config)})
+    try:
+        outcome = outcome_of(tried)
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from None
+    return outcome | {
+        "seed": seed,
+        "inputs": inputs_of(
+            model=dataclasses.asdict(model_config),
+            train=dataclasses.asdict(shared),
+            tokenizer_fingerprint=tokenizer.fingerprint(),
+            texts={split: dataclasses.asdict(encoded.text_input) for split, encoded in splits.items()},
+        ),
+    }
+
+
+def _figure(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: TrainConfig) -> float | None:
+    """The lowest val bits per character of one run of the grid, which is trained if need be; None if it diverges."""
+    folder = steps.layout.tuning(name, train_config.learning_rate)
+    label = f"tune {name}, learning rate {train_config.learning_rate:g}"
+    inputs = inputs_of_run(steps, name, model_config, train_config)
+    if _has_diverged(folder, inputs):
+        steps.echo(f"{label}: up to date, diverged ({folder / DIVERGED})")
+        return None
+    train_run = partial(
+        train,
+        contestant=name,
+        tokenizer=steps.tokenizer(name),
+        tokenizer_path=steps.layout.tokenizer(name),
+        splits=steps.encode(name),
+        model_config=model_config,
+        train_config=train_config,
+        folder=folder,
+    )
+    try:
+        with explain_out_of_memory(name, model_config, train_config):
+            try:
+                result = train_run()
+            except CheckpointError as error:  # of another grid, text or tokenizer, or damaged: of no use to this grid
+                steps.echo(f"  {str(error).partition(';')[0]}: training anew")
+                result = train_run(restart=True)
+    except DivergedError as error:
+        write_json(folder / DIVERGED, {"inputs": inputs, "message": str(error)})
+        steps.num_done += 1
+        steps.echo(f"{label}: diverged")
+        return None
+    figure = result.best_val_bits_per_char
+    steps.num_done += result.num_steps_now > 0
+    state = "up to date, " if result.num_steps_now == 0 else ""
+    steps.echo(f"{label}: {state}{figure:.4f} val bits per character")
+    return figure
+
+
+def inputs_of_run(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: TrainConfig) -> str:
+    """Hash of all that a run follows from; where its data lies and how often it is saved is no part of it."""
+    identity = checkpoint.identity_of(
+        contestant=name,
+        tokenizer=steps.tokenizer(name),
+        tokenizer_path=steps.layout.tokenizer(name),
+        splits=steps.encode(name),
+        model_config=model_config,
+        train_config=train_config,
+    )
+    train_settings = {k: v for k, v in identity["train_config"].items() if k != "checkpoint_every_seconds"}
+    hashes = {split: {k: v for k, v in data.items() if k != "path"} for split, data in identity["data"].items()}
+    kept = [identity["tokenizer_fingerprint"], identity["model_config"], train_settings, hashes, TRAINING_VERSION]
+    return sha256_text(canonical_json(kept))
+
+
+def _has_diverged(folder: Path, inputs: str) -> bool:
+    """Whether exactly this run has diverged before: it would again."""
+    try:
+        return bool(read_json(folder / DIVERGED)["inputs"] == inputs)
+    except (DataError, KeyError, TypeError):
+        return False  # none, or damaged: the run itself will say

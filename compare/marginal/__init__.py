@@ -1,0 +1,1 @@
+"""How far the canonical segmentation lies above the sum over all segmentations."""

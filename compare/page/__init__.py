@@ -1,0 +1,1 @@
+"""The report's HTML page and its pictures."""

@@ -1,0 +1,260 @@
+"""The report's page: one self-contained HTML file, from the plain dict that `compare.page.data` assembles."""
+
+import base64
+import hashlib
+import json
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from compare.page.bars import forest_picture, grouped_bars, ladder
+from compare.page.svg import (
+    curve_picture,
+    legend_key,
+    scatter_counts,
+    scatter_picture,
+    style_of,
+    sweep_lines,
+    sweep_picture,
+)
+from data.files import read_text, write_text
+from data.show import counted, is_hidden
+from data.show import visible as as_shown
+
+HTML = "index.html"
+_TEMPLATES = Path(__file__).parent / "templates"
+_SCRIPTS = ("tokenizer.js", "viewer.js", "reading.js")
+_STAND_INS = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x7f": "␡"}
+_SECTIONS = (
+    ("figures", "The figures", None),
+    ("unequal", "Not held equal", None),
+    ("curves", "The curves", None),
+    ("sure", "How sure it is", "statistics"),
+    ("where", "Where the bits go", "where_bits_go"),
+    ("passage", "A passage", None),
+    ("documents", "Documents", None),
+    ("sweep", "Vocabulary sizes", "sweep"),
+    ("baselines", "Baselines", "baselines"),
+    ("viewer", "Token viewer", None),
+    ("intrinsic", "Vocabularies", "intrinsic"),
+    ("samples", "Samples", "samples"),
+    ("formulas", "Formulas", None),
+    ("provenance", "Provenance", None),
+)
+
+
+def write_page(path: Path, page: Mapping[str, Any]) -> None:
+    """Write the page atomically; `page` is what `compare.page.data.page_data` returns, or the same read from JSON."""
+    write_text(path, render_page(page))
+
+
+def render_page(page: Mapping[str, Any]) -> str:
+    """The page as HTML. It loads nothing: style, scripts, pictures and vocabularies stand in it.
+
+    Every string from outside passes through `data.show.visible` and is escaped; the page's own policy lets the
+    browser run nothing but the one script, and fetch nothing.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        finalize=_shown,
+    )
+    style = _verbatim("style.css")
+    script = Markup("\n").join(_verbatim(name) for name in _SCRIPTS)
+    environment.filters["upper"] = str.upper
+    order = [contestant["name"] for contestant in page["contestants"]]
+    sections = [(id_, title) for id_, title, key in _SECTIONS if key is None or page[key]]
+    if not page["documents"]["pairs"]:
+        sections.remove(("documents", "Documents"))
+    return environment.get_template("page.html").render(
+        page=page,
+        order=order,
+        ranked=sorted(page["contestants"], key=lambda one: (one["bits_per_char"], one["name"])),
+        sections=sections,
+        bands=any(one["num_seeds"] > 1 for one in page["contestants"]),
+        zip=zip,
+        counted=counted,
+        spelled=visible,
+        key=legend_key,
+        curve_picture=partial(curve_picture, order=order),
+        scatter_picture=partial(scatter_picture, page["documents"], order=order),
+        scatter_counts=partial(scatter_counts, page["documents"]),
+        sweep_picture=sweep_picture,
+        sweep_names=list(sweep_lines(page["sweep"])) if page["sweep"] else [],
+        forest=forest_picture,
+        bars_of_classes=_bars_of_classes(page["where_bits_go"], order) if page["where_bits_go"] else [],
+        ladder_picture=_ladder(page) if page["baselines"] else None,
+        levels=_level_names(page["passage"]["levels"]),
+        passage_cells=_passage_cells(page["passage"], order),
+        intrinsic_rows=_intrinsic_rows(page["intrinsic"]) if page["intrinsic"] else [],
+        number_rows=_number_rows(page["intrinsic"]) if page["intrinsic"] else [],
+        tokenizers=_json_in_html(page["tokenizers"]),
+        policy=_policy(style, script),
+        style=style,
+        script=script,
+    )
+
+
+def _shown(value: object) -> object:
+    """What a place in the template becomes: a string without hidden characters; our own markup as it is."""
+    return as_shown(value, keep="\n\t") if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _policy(style: str, script: str) -> str:
+    """The Content-Security-Policy: this style and this script by their hashes, the empty icon, and nothing else."""
+    style_hash, script_hash = (
+        base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii") for text in (style, script)
+    )
+    return (
+        f"default-src 'none'; script-src 'sha256-{script_hash}'; style-src 'sha256-{style_hash}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _verbatim(name: str) -> Markup:
+    """A style sheet or script of ours, as it is: inside its element HTML has no escapes."""
+    return Markup(read_text(_TEMPLATES / name))
+
+
+def _json_in_html(value: Any) -> Markup:
+    """JSON that cannot end the script element it stands in, whatever strings it holds."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def visible(text: str) -> str:
+    """`text` with stand-ins for what has no shape: spaces, line ends, control and format characters.
+
+    >>> visible("a b\\n")
+    'a␣b⏎'
+    """
+    return "".join("␣" if character == " " else _visible_but_space(character) for character in text)
+
+
+def _visible_but_space(character: str) -> str:
+    if character in _STAND_INS:
+        return _STAND_INS[character]
+    if character < " ":
+        return chr(0x2400 + ord(character))
+    category = unicodedata.category(character)
+    if is_hidden(character) or category.startswith("Z"):
+        return f"U+{ord(character):04X}" if character != " " else character
+    return f"◌{character}" if category.startswith("M") else character
+
+
+def _passage_cells(passage: Mapping[str, Any], order: Sequence[str]) -> Markup:
+    """The passage as cells of rows of spans. Only the first row is read out: the others repeat its text."""
+    styles = [style_of(order.index(name)) for name in passage["contestants"]]
+    parts = []
+    for cell in passage["cells"]:
+        parts.append('<span class="cell">')
+        for number, (style, spans) in enumerate(zip(styles, cell["rows"], strict=True)):
+            hidden = "" if number == 0 else ' aria-hidden="true"'
+            parts.append(f'<span class="row {style}"{hidden}>')
+            for text, bits, level, is_begin in spans:
+                begin = " t" if is_begin else ""
+                shown = escape("".join(map(_one_column, text)))
+                codes = " ".join(f"U+{ord(character):04X}" for character in text if _one_column(character) == "�")
+                said = f"{bits:.2f} bits ({codes})" if codes else f"{bits:.2f} bits"
+                parts.append(f'<i class="b{level}{begin}" title="{said}">{shown}</i>')
+            parts.append("</span>")
+        parts.append("</span><br>" if cell["ends_line"] else "</span>")
+    return Markup("".join(parts))
+
+
+def _one_column(character: str) -> str:
+    """One character for one, so that the rows stay aligned and a script can count them."""
+    shown = _visible_but_space(character)
+    if len(shown) == 1:
+        return shown
+    return "�" if shown.startswith("U+") else character  # a mark stands on the character before it
+
+
+def _level_names(levels: Sequence[float]) -> list[str]:
+    bounds = [f"{level:g}" for level in levels]
+    between = [f"{low}–{high}" for low, high in pairwise(bounds)]
+    return [f"below {bounds[0]}", *between, f"{bounds[-1]} bits and more"]
+
+
+def _bars_of_classes(where: Mapping[str, Any], order: Sequence[str]) -> list[dict[str, Any]]:
+    """The three pictures of where the bits go, with titles and what the classes mean."""
+    num_chars = where["num_chars"]
+    kinds = [
+        _group(row, row["name"], f"{100 * row['num_chars'] / num_chars:.1f} % of characters") for row in where["kinds"]
+    ]
+    positions = [_group(row, _range(row["from"], row["to"]), "") for row in where["positions"]]
+    frequencies = [_group(row, row["name"], f"{row['num_words']:,} words") for row in where["word_frequency"]]
+    described = "; ".join(f"{row['name']}: {row['description']}" for row in where["kinds"] if "description" in row)
+    pictures = [
+        {
+            "title": "By kind of character",
+            "drawing": grouped_bars(kinds, order, about="Bits per character by kind of character"),
+            "caption": f"{described}." if described else "",
+        },
+        {
+            "title": "By position: characters of the document before it",
+            "drawing": grouped_bars(positions, order, about="Bits per character by characters before"),
+            "caption": where.get("position_note", ""),
+        },
+        {
+            "title": "By frequency: how often the word stands in train",
+            "drawing": grouped_bars(frequencies, order, about="Bits per character by the word's frequency in train"),
+            "caption": where.get("word_note", ""),
+        },
+    ]
+    note = str(where.get("word_note", ""))
+    return pictures if frequencies else [*pictures[:-1], {"title": "By frequency", "drawing": "", "caption": note}]
+
+
+def _group(row: Mapping[str, Any], label: str, aside: str) -> dict[str, Any]:
+    cut = row.get("cut_share", {})
+    notes = {name: f"{100 * share:.0f} % cut" for name, share in cut.items() if share and share >= 0.005}
+    return {"label": label, "aside": aside, "values": row["bits_per_char"], "notes": notes}
+
+
+def _range(first: int, last: int | None) -> str:
+    if last is None:
+        return f"{first:,} and more"
+    return f"{first:,}" if first == last else f"{first:,} to {last:,}"
+
+
+def _ladder(page: Mapping[str, Any]) -> Markup:
+    rows = [{key: one[key] for key in ("name", "bits_per_char")} for one in [*page["contestants"], *page["baselines"]]]
+    rows.sort(key=lambda row: (row["bits_per_char"], row["name"]))
+    return ladder(rows, [contestant["name"] for contestant in page["contestants"]])
+
+
+_INTRINSIC = (
+    ("characters per token", "chars_per_token", "{:.3f}"),
+    ("bytes per token", "bytes_per_token", "{:.3f}"),
+    ("tokens per word", "tokens_per_word", "{:.3f}"),
+    ("vocabulary", "vocab_size", "{:,}"),
+    ("of it used", "vocab_used", "{:,}"),
+    ("Rényi efficiency (alpha 2.5)", "renyi_efficiency", "{:.3f}"),
+    ("share of parameters in the embedding", "embedding_share", "{:.3f}"),
+    ("characters in 128 tokens", "chars_in_128_tokens", "{:,.0f}"),
+)
+
+
+def _intrinsic_rows(intrinsic: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    rows = [
+        (label, ["–" if one[key] is None else form.format(one[key]) for one in intrinsic.values()])
+        for label, key, form in _INTRINSIC
+    ]
+    glued = [
+        f"{one['glued_tokens']['num']:,} ({100 * one['glued_tokens']['share']:.1f} %)" for one in intrinsic.values()
+    ]
+    return [*rows, ("tokens that glue a letter to punctuation (share of the text)", glued)]
+
+
+def _number_rows(intrinsic: Mapping[str, Any]) -> list[tuple[str, list[list[str] | None]]]:
+    texts = [number["text"] for number in next(iter(intrinsic.values()))["numbers"]]
+    return [(text, [one["numbers"][index]["tokens"] for one in intrinsic.values()]) for index, text in enumerate(texts)]

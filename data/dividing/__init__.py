@@ -1,0 +1,1 @@
+"""Documents: where texts are cut, which split each gets, and what the splits share."""

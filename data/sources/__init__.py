@@ -1,0 +1,1 @@
+"""Where text comes from: local files, the Hub, WikiText, the documentation in this environment."""

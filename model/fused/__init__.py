@@ -1,0 +1,1 @@
+"""Operations of the model with hand-written gradients, and their compiled kernels."""

@@ -1,0 +1,1 @@
+"""One training run: its loop, schedule, optimizers, processes, signals and log."""

@@ -1,0 +1,96 @@
+"""bench/step_times.py: the stand-in is GPT-2, turns are counted, failures are named, the table fits a terminal."""
+
+import pytest
+import torch
+
+from bench import step_times as bench_train
+from bench.step_times import BOUND, Line, PlainGPT2, Shape, batch, best_peer, contestants, measure, table
+from model.gpt import MiniGPT, MiniGPTConfig
+
+SHAPE = Shape(64, 0.0)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    for name, value in {"EMBEDDING_DIM": 16, "NUM_HEADS": 2, "NUM_LAYERS": 2, "BLOCK_SIZE": 8, "BATCH_SIZE": 2}.items():
+        monkeypatch.setattr(bench_train, name, value)
+
+
+def test_the_stand_in_computes_what_our_gpt2_computes():
+    torch.manual_seed(0)
+    sizes = {"block_size": 8, "embedding_dim": 16, "num_heads": 2, "num_layers": 2, "dropout": 0.0}
+    ours, plain = MiniGPT(MiniGPTConfig(SHAPE.vocab_size, **sizes)), PlainGPT2(bench_train.config_of(SHAPE))
+    assert sum(p.numel() for p in plain.parameters()) == ours.num_parameters()
+    order = ["attention_norm", "attention.qkv", "attention.projection", "mlp_norm", "mlp.widen", "mlp.projection"]
+    state = {"tokens.weight": ours.token_embedding.weight, "positions.weight": ours.position_embedding.weight,
+             "norm.weight": ours.final_norm.weight, "norm.bias": ours.final_norm.bias}  # fmt: skip
+    for number, block in enumerate(ours.blocks):
+        for name, where in zip(("norm1", "qkv", "out", "norm2", "up", "down"), order, strict=True):
+            for kind in ("weight", "bias"):
+                state[f"layers.{number}.{name}.{kind}"] = block.get_parameter(f"{where}.{kind}")
+    plain.load_state_dict({name: value.detach() for name, value in state.items()})
+    inputs, targets = batch(SHAPE)
+    torch.testing.assert_close(plain(inputs, targets)[1], ours.loss(inputs, targets))
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_every_contestant_without_compile_takes_a_step(dropout):
+    shape = Shape(64, dropout)
+    makers = {"ours": bench_train.ours, "peer": bench_train.peer, "bare_products": bench_train.bare_products}
+    entries = contestants("", 1, compiled=False, bfloat16=True)
+    assert set(entries) == {
+        "ours, gpt2", "ours, modern", BOUND, "plain GPT-2, float32 eager", "plain GPT-2, bfloat16 eager",
+    }  # fmt: skip
+    for maker, arguments in entries.values():
+        makers[maker](shape, *arguments)()
+    assert len(contestants("folder", 1, compiled=True, bfloat16=True)) == 7
+    assert list(contestants("folder", 1, compiled=False, bfloat16=False))[3:] == ["nanoGPT, float32 eager"]
+
+
+def test_a_step_of_ours_and_of_the_peer_learns():
+    for maker, arguments in (("ours", ("gpt2", 1)), ("peer", ("", torch.float32, False))):
+        torch.manual_seed(0)
+        step = getattr(bench_train, maker)(SHAPE, *arguments)
+        cells = dict(zip(step.__code__.co_freevars, (cell.cell_contents for cell in step.__closure__), strict=True))
+        before = [p.detach().clone() for p in cells["model"].parameters()]
+        step()
+        assert all(not torch.equal(a, b) for a, b in zip(before, cells["model"].parameters(), strict=True))
+
+
+def test_nanogpts_own_folder_is_imported(tmp_path):
+    (tmp_path / "model.py").write_text(
+        "import torch\n"
+        "class GPTConfig:\n    def __init__(self, **given): self.given = given\n"
+        "class GPT(torch.nn.Module):\n"
+        "    def __init__(self, config):\n"
+        "        super().__init__()\n        self.w = torch.nn.Parameter(torch.ones(1))\n"
+        "    def configure_optimizers(self, *given): return torch.optim.SGD(self.parameters(), lr=given[1])\n"
+        "    def forward(self, ids, targets): return None, self.w.sum()\n"
+    )
+    bench_train.peer(SHAPE, str(tmp_path), torch.float32, False)()
+
+
+@pytest.mark.slow
+def test_turns_are_taken_in_processes_and_a_failing_one_is_named():
+    entries = {"ours, gpt2": ("ours", ("gpt2", 1)), "broken": ("peer", ("/nowhere", torch.float32, False))}
+    good, broken = measure(Shape(64, 0.0), entries, repeat=2, num_threads=1, patience=120)
+    assert len(good.tokens_per_second) == 2 and good.peak_bytes > 1e7 and not good.failed
+    assert broken.failed == "its process ended" and broken.tokens_per_second == []
+    assert "broken: its process ended" in table([good, broken])
+
+
+def test_the_table_is_aligned_and_sets_ratios_against_the_best_peer_and_the_bound():
+    name = Shape(4096, 0.1).name
+    lines = [
+        Line(name, "ours, gpt2", [900.0, 1200.0], 2_000_000),
+        Line(name, BOUND, [2400.0], 1_000_000),
+        Line(name, "nanoGPT, float32 eager", [600.0, 500.0, 550.0], 3_000_000),
+        Line(name, "nanoGPT, bfloat16 compile", [], 0, "no answer in 180 s"),
+    ]
+    assert best_peer(lines) is lines[2]
+    rows = table(lines).splitlines()
+    assert rows[1].split() == ["ours,", "gpt2", "1,200", "1,050", "2.00", "50%", "2"]
+    assert "no answer in 180 s" in rows[4]
+    assert max(map(len, rows)) < 100
+    assert best_peer(lines[:2]) is None
+    assert table(lines[:1]).splitlines()[1].split()[-3:] == ["-", "-", "2"]

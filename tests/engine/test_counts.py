@@ -1,0 +1,310 @@
+"""Pretoken counts: exact, mergeable, and enough to train on; and what a Parquet file of them must hold."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import fields
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.errors import DataError, TokenizerError
+from tokenizer.bytelevel import BYTE_CHARACTERS
+from tokenizer.engine import intern
+from tokenizer.engine.counts import (
+    PretokenCounts,
+    character_offsets,
+    count_pretokens,
+    merge_counts,
+    read_counts,
+    shifted,
+    write_counts,
+)
+from tokenizer.pretokenize import SplitPattern, pretokenize
+from tokenizer.reference import TIE_BREAKS, TieBreak
+from tokenizer.train import TokenizerConfig, learn_from_counts, learn_merges
+from tokenizer_helpers import LOSSLESS_TEXTS, SURROGATES, assert_same_counts
+
+SCANNED: list[SplitPattern] = ["space", "gpt2", "gpt4"]
+DOCUMENTS = ["the cat sat on the mat, the cat's 12 mats\n", "", "“Ünïcode” the  cät 123 the\n", "\n", "a the cat\n"] * 2
+
+documents_lists = st.lists(
+    st.lists(st.sampled_from(["the", " the", " cat", "'s", "  ", "\n", "é", " 12", "!"]), max_size=12).map("".join),
+    min_size=1,
+    max_size=8,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compile_the_kernels() -> None:
+    """The first call compiles, which is nobody's example."""
+    merge_counts([count_pretokens(["a b"], "gpt2"), count_pretokens(["b"], "gpt2")])
+
+
+def counts_of(words: dict[bytes, int], first_seen: Sequence[int] | None = None) -> PretokenCounts:
+    return PretokenCounts(
+        np.frombuffer(b"".join(words), dtype=np.uint8),
+        np.cumsum([0, *map(len, words)], dtype=np.int64),
+        np.array(list(words.values()), dtype=np.int64),
+        np.array(range(len(words)) if first_seen is None else first_seen, dtype=np.int64),
+    )
+
+
+def check_counts(documents: Sequence[str], pattern: SplitPattern, num_threads: int | None) -> None:
+    wanted: Counter[bytes] = Counter()
+    first_seen: dict[bytes, int] = {}
+    at = 0
+    for document in documents:
+        for pretoken in pretokenize(document, pattern):
+            raw = pretoken.encode()
+            wanted[raw] += 1
+            first_seen.setdefault(raw, at)
+            at += len(raw)
+    counts = count_pretokens(documents, pattern, num_threads=num_threads)
+    pretokens = counts.pretokens()
+    assert pretokens == list(first_seen)
+    assert counts.counts.tolist() == [wanted[pretoken] for pretoken in pretokens]
+    assert counts.first_seen.tolist() == list(first_seen.values())
+    assert {counts.counts.dtype, counts.first_seen.dtype, counts.offsets.dtype} == {np.dtype(np.int64)}
+
+
+# ------------------------------------------------------------------------------------------------------------- counting
+
+
+@pytest.mark.parametrize("pattern", SCANNED)
+@pytest.mark.parametrize("num_threads", [1, 2, 3, 7])
+def test_counts_texts_that_others_lose(
+    pattern: SplitPattern, num_threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_counts(list(LOSSLESS_TEXTS.values()), pattern, num_threads)
+    monkeypatch.setattr(intern, "_SPAN_BYTES", 3)
+    check_counts(list(LOSSLESS_TEXTS.values()), pattern, num_threads)
+    check_counts([" ".join(LOSSLESS_TEXTS.values())], pattern, num_threads)
+
+
+@pytest.mark.parametrize("pattern", SCANNED)
+@settings(max_examples=40, deadline=None)
+@given(documents=documents_lists, num_threads=st.integers(1, 4), span_bytes=st.integers(1, 30))
+def test_counts(pattern: SplitPattern, documents: list[str], num_threads: int, span_bytes: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intern, "_SPAN_BYTES", span_bytes)
+        check_counts(documents, pattern, num_threads)
+
+
+@pytest.mark.parametrize("documents", [[], [""], ["", "", ""]])
+def test_nothing_to_count(documents: list[str]) -> None:
+    check_counts(documents, "gpt2", None)
+    assert count_pretokens(documents, "gpt2").pretokens() == []
+
+
+def test_threads_that_meet_many_new_pretokens() -> None:
+    """Each thread finds tens of thousands that the others do not have, and some that all have."""
+    words = [f" w{number % 30_000}" for number in range(0, 300_000, 7)]
+    check_counts(["".join(words)], "space", 3)
+
+
+def test_lone_surrogates_are_refused() -> None:
+    with pytest.raises(TokenizerError, match="3"):
+        count_pretokens([SURROGATES["high"]], "gpt2")
+
+
+def test_offsets_in_characters() -> None:
+    words = ["é", "a", "東京", "\U0001f600x", "z"]
+    raw = [word.encode() for word in words]
+    pool = np.frombuffer(b"".join(raw), dtype=np.uint8)
+    offsets = np.cumsum([0, *map(len, raw)], dtype=np.int64)
+    assert character_offsets(pool, offsets).tolist() == [0, 1, 2, 4, 6, 7]
+    nothing = character_offsets(np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.int64))
+    assert nothing.tolist() == [0]
+
+
+# --------------------------------------------------------------------------------------------------------------- shards
+
+
+def shards_of(documents: Sequence[str], cuts: Sequence[int], pattern: SplitPattern) -> list[PretokenCounts]:
+    """Counts of consecutive parts of `documents`, on the scale of the whole."""
+    bounds = [0, *sorted(cut % (len(documents) + 1) for cut in cuts), len(documents)]
+    shards, before = [], 0
+    for start, end in pairwise(bounds):
+        shards.append(shifted(count_pretokens(documents[start:end], pattern), before))
+        before += sum(len(document.encode()) for document in documents[start:end])
+    return shards
+
+
+@pytest.mark.parametrize("pattern", SCANNED)
+@settings(max_examples=40, deadline=None)
+@given(documents=documents_lists, cuts=st.lists(st.integers(0, 20), max_size=4), seed=st.integers(0, 99))
+def test_merged_shards_are_the_whole(pattern: SplitPattern, documents: list[str], cuts: list[int], seed: int) -> None:
+    shards = shards_of(documents, cuts, pattern)
+    whole = count_pretokens(documents, pattern)
+    assert_same_counts(merge_counts(shards), whole)
+    shuffled = [shards[index] for index in np.random.default_rng(seed).permutation(len(shards))]
+    assert_same_counts(merge_counts(shuffled), whole)  # it is first_seen that orders, not the order of the shards
+
+
+def test_merging_in_steps_is_merging_at_once() -> None:
+    shards = shards_of(DOCUMENTS, [2, 3, 5, 8], "gpt2")
+    in_steps = shards[0]
+    for shard in shards[1:]:
+        in_steps = merge_counts([in_steps, shard])
+    assert_same_counts(in_steps, merge_counts(shards))
+    assert_same_counts(merge_counts([in_steps]), in_steps)
+
+
+def test_merging_leaves_the_shards_alone() -> None:
+    shards = shards_of(DOCUMENTS, [4], "gpt4")
+    before = [{field.name: getattr(shard, field.name).copy() for field in fields(shard)} for shard in shards]
+    merge_counts(shards)
+    for shard, copies in zip(shards, before, strict=True):
+        for name, copy in copies.items():
+            np.testing.assert_array_equal(getattr(shard, name), copy)
+
+
+def test_counts_beyond_32_bits() -> None:
+    one, other = counts_of({b"ab": 2**31 + 1, b"cd": 2**40}), counts_of({b"cd": 2**40, b"ab": 2**31}, [5, 2**41])
+    merged = merge_counts([one, other])
+    assert dict(zip(merged.pretokens(), merged.counts.tolist(), strict=True)) == {b"ab": 2**32 + 1, b"cd": 2**41}
+    config = TokenizerConfig("byte_bpe", 300)
+    merges = learn_from_counts(merged, BYTE_CHARACTERS, config, num_merges=9).merges
+    assert [merge.count for merge in merges] == [2**41, 2**32 + 1]
+
+
+@pytest.mark.parametrize("tie_break", TIE_BREAKS)
+@pytest.mark.parametrize("kind", ["char_bpe", "byte_bpe"])
+@pytest.mark.parametrize("pattern", SCANNED)
+def test_training_from_merged_shards_is_training_from_the_text(
+    kind: str, pattern: SplitPattern, tie_break: TieBreak, tmp_path: Path
+) -> None:
+    config = TokenizerConfig(kind, 999, split_pattern=pattern, tie_break=tie_break)  # type: ignore[arg-type]
+    base = sorted(set("".join(DOCUMENTS))) if kind == "char_bpe" else BYTE_CHARACTERS
+    shards = []
+    for number, shard in enumerate(shards_of(DOCUMENTS, [1, 4, 7], pattern)):
+        write_counts(tmp_path / f"{number}.parquet", shard)
+        shards.append(read_counts(tmp_path / f"{number}.parquet"))
+    found = learn_from_counts(merge_counts(shards[::-1]), base, config, num_merges=60)
+    assert found == learn_merges(DOCUMENTS, base, config, num_merges=60)
+    assert found == learn_merges(DOCUMENTS, base, config, num_merges=60, engine_name="reference")
+    assert len(found.merges) > 10
+
+
+# -------------------------------------------------------------------------------------------------------------- Parquet
+
+
+@pytest.mark.parametrize("pattern", SCANNED)
+def test_a_file_gives_back_what_was_written(pattern: SplitPattern, tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "counts.parquet"
+    for documents in (list(LOSSLESS_TEXTS.values()), [], ["\x00 \x00\x00"]):
+        counts = count_pretokens(documents, pattern)
+        write_counts(path, counts)
+        assert_same_counts(read_counts(path), counts)
+
+
+def test_schema(tmp_path: Path) -> None:
+    write_counts(tmp_path / "counts.parquet", counts_of({b"\xff\x00": 2**40, b"a": 1}, [0, 2**50]))
+    table = parquet.read_table(tmp_path / "counts.parquet")
+    assert [(field.name, field.type) for field in table.schema] == [
+        ("pretoken", pa.binary()),
+        ("count", pa.int64()),
+        ("first_seen", pa.int64()),
+    ]
+    assert table.to_pylist()[0] == {"pretoken": b"\xff\x00", "count": 2**40, "first_seen": 0}
+    assert [file.name for file in tmp_path.iterdir()] == ["counts.parquet"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, old = tmp_path / "counts.parquet", counts_of({b"old": 3})
+    write_counts(path, old)
+
+    def fail(table: Any, file: Any) -> None:
+        file.write(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parquet, "write_table", fail)
+    with pytest.raises(DataError, match=r"counts\.parquet: No space left"):
+        write_counts(path, counts_of({b"new": 1}))
+    monkeypatch.undo()
+    assert_same_counts(read_counts(path), old)
+    assert [file.name for file in tmp_path.iterdir()] == ["counts.parquet"]
+
+
+def write_table(path: Path, **columns: Any) -> None:
+    parquet.write_table(pa.table(columns), path)
+
+
+def test_rows_of_another_program_in_any_order(tmp_path: Path) -> None:
+    """Rows out of order, another order of columns, one column more, several row groups."""
+    path = tmp_path / "counts.parquet"
+    table = pa.table(
+        {
+            "first_seen": pa.array([9, 0, 4], pa.int64()),
+            "extra": ["x", "y", "z"],
+            "count": pa.array([1, 2, 3], pa.int64()),
+            "pretoken": pa.array([b"c", b"aa", b"b"], pa.binary()),
+        }
+    )
+    parquet.write_table(table, path, row_group_size=1)
+    assert_same_counts(read_counts(path), counts_of({b"aa": 2, b"b": 3, b"c": 1}, [0, 4, 9]))
+
+
+def good_columns() -> dict[str, Any]:
+    return {
+        "pretoken": pa.array([b"a", b"b"], pa.binary()),
+        "count": pa.array([1, 2], pa.int64()),
+        "first_seen": pa.array([0, 1], pa.int64()),
+    }
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("pretoken", None, r"'pretoken' must be binary, found nothing"),
+        ("count", None, r"'count' must be int64, found nothing"),
+        ("first_seen", None, r"'first_seen' must be int64, found nothing"),
+        ("pretoken", pa.array(["a", "b"]), r"'pretoken' must be binary, found string"),
+        ("count", pa.array([1, 2], pa.int32()), r"'count' must be int64, found int32"),
+        ("count", pa.array([1.5, 2.5]), r"'count' must be int64, found double"),
+        ("first_seen", pa.array([0, 1], pa.uint64()), r"'first_seen' must be int64, found uint64"),
+        ("pretoken", pa.array([b"a", b""], pa.binary()), r"empty or missing pretoken in row 1"),
+        ("pretoken", pa.array([None, b"b"], pa.binary()), r"empty or missing pretoken in row 0"),
+        ("count", pa.array([0, 2], pa.int64()), r"count 0 is not positive"),
+        ("count", pa.array([3, -7], pa.int64()), r"count -7 is not positive"),
+        ("count", pa.array([None, 2], pa.int64()), r"count"),
+        ("first_seen", pa.array([0, None], pa.int64()), r"first_seen"),
+    ],
+)
+def test_what_a_file_of_counts_may_not_hold(tmp_path: Path, column: str, values: Any, said: str) -> None:
+    columns = good_columns()
+    if values is None:
+        del columns[column]
+    else:
+        columns[column] = values
+    path = tmp_path / "counts.parquet"
+    write_table(path, **columns)
+    with pytest.raises(DataError, match=said) as raised:
+        read_counts(path)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("damage", ["absent", "empty", "text", "truncated", "folder"])
+def test_what_is_no_file_of_counts(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "counts.parquet"
+    if damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "text":
+        path.write_text("pretoken,count,first_seen\na,1,0\n" * 9)
+    elif damage == "truncated":
+        write_counts(path, counts_of({b"a": 1}))
+        path.write_bytes(path.read_bytes()[:-20])
+    elif damage == "folder":
+        path.mkdir()
+    with pytest.raises(DataError) as raised:
+        read_counts(path)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)

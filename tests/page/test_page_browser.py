@@ -1,0 +1,421 @@
+"""The page in a real browser: Chromium, driven through playwright; skipped, saying so, where either is missing."""
+
+import json
+import random
+import re
+import shutil
+import time
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import regex
+
+from compare.page.render import write_page
+from data.errors import TokenizerError
+from page_helpers import DOCUMENTS, every_tokenizer, full_page
+from tokenizer.base import Tokenizer
+from tokenizer.bpe import BPETokenizer
+from tokenizer.pretokenize import pretokenize
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the page is not seen by a browser")
+
+PIECES = (
+    *("the", " tokens", "Count", " characters", "don't", "DON'T", "I'LL", "we'Ve", "it'ſ", "'", "''re", " ’s", "naïve"),
+    *("\n", "\r\n", "\r", "\t", " ", "  ", "    ", "\n\n", " \n ", "\u00a0", "\u2028", "\u2029", "\u0085", "\ufeff"),
+    *("\x00", "\x1c", "\x1f", "\x7f", "\u200b", "\u200d", "\u3000", "\u1680", "\u180e", "é", "e\u0301", "\u0301", "ß"),
+    *(
+        "日本語",
+        "文",
+        "🙂",
+        "👩‍👩‍👧",
+        "🇩🇪",
+        "\U0010ffff",
+        "\ufffd",
+        "\ue000",
+        "1",
+        "12",
+        "1234567",
+        "½",
+        "²",
+        "٣",
+        "Ⅷ",
+        "3.14",
+    ),
+    *("aaa", "aaaaaaa", "...", "!?", "<b>", "</script>", "&amp;", "__init__", "“q”", "–", "ﬁ", "İ", "K", "Ω", "x" * 50),
+)
+
+
+def varied_strings() -> list[str]:
+    """Every piece alone, and pieces drawn and joined, 200 in all."""
+    rng = random.Random(7)
+    strings = ["", *PIECES, *DOCUMENTS[:4]]
+    while len(strings) < 200:
+        strings.append("".join(rng.choices(PIECES, k=rng.randint(2, 12))))
+    return strings
+
+
+STRINGS = varied_strings()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    with sync_api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(
+            executable_path=CHROMIUM, headless=True, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "index.html"
+    write_page(path, full_page())
+    return path.as_uri()
+
+
+def open_page(browser: "Browser", address: str, **options: Any) -> "Page":
+    """A page in a context of its own; what the browser complains about fails the test in `close_page`."""
+    page = browser.new_context(**options).new_page()
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: problems.append(request.url) if not request.url.startswith("file:") else None)
+    page.problems = problems
+    page.goto(address)
+    return page
+
+
+def close_page(page: "Page") -> None:
+    page.context.close()
+    assert page.problems == [], page.problems
+
+
+@pytest.fixture(scope="module")
+def desk(browser: "Browser", address: str) -> Iterator["Page"]:
+    page = open_page(browser, address, viewport={"width": 1280, "height": 900})
+    yield page
+    close_page(page)
+
+
+def expected_ids(tokenizer: Tokenizer, text: str) -> list[int | None]:
+    """Python's ids; where it refuses characters, None for each and the ids of what stands between them."""
+    try:
+        return list(tokenizer.encode(text))
+    except TokenizerError:
+        known = set(tokenizer.base_tokens)  # type: ignore[attr-defined]
+    pattern = getattr(tokenizer, "split_pattern", "none")
+    whole = tokenizer
+    if isinstance(tokenizer, BPETokenizer):  # the pieces are cut already: encode them without cutting again
+        whole = BPETokenizer(tokenizer.base_tokens, tokenizer.merges, kind=tokenizer.kind)
+    ids: list[int | None] = []
+    for piece in pretokenize(text, pattern):
+        run = ""
+        for character in piece:
+            if character in known:
+                run += character
+            else:
+                ids += [*whole.encode(run), None]
+                run = ""
+        ids += whole.encode(run)
+    return ids
+
+
+@pytest.mark.parametrize("name", list(every_tokenizer()))
+def test_ids_equal_pythons(desk: "Page", name: str) -> None:
+    tokenizer = every_tokenizer()[name]
+    found = desk.evaluate("([name, texts]) => texts.map((text) => window.encodeWith(name, text).ids)", [name, STRINGS])
+    for text, ids in zip(STRINGS, found, strict=True):
+        assert ids == expected_ids(tokenizer, text), (name, text)
+
+
+@pytest.mark.parametrize("name", ["char", "char_bpe_none", "char_bpe_gpt4"])
+def test_unknown_characters_are_counted_by_name(desk: "Page", name: str) -> None:
+    result = desk.evaluate("([name, text]) => window.encodeWith(name, text)", [name, "a\u2028ж🦜🦜ж🦜b"])
+    assert result["unknown"] == [
+        {"character": "\u2028", "code_point": "U+2028", "count": 1},
+        {"character": "ж", "code_point": "U+0436", "count": 2},
+        {"character": "🦜", "code_point": "U+1F99C", "count": 3},
+    ]
+    assert result["ids"].count(None) == 6
+
+
+@pytest.mark.parametrize("name", ["char", "byte", "char_bpe_gpt2", "byte_bpe_none"])
+def test_a_lone_surrogate_is_refused_in_words(desk: "Page", name: str) -> None:
+    result = desk.evaluate("(name) => window.encodeWith(name, '🙂a\\ud83d')", name)
+    assert result == {"error": "lone surrogate U+D83D at offset 2: it has no UTF-8 form, so it is refused"}
+    with pytest.raises(TokenizerError):
+        every_tokenizer()[name].encode("🙂a\ud83d")
+
+
+def test_classes_of_characters_are_pythons(desk: "Page") -> None:
+    """White space, letters and numbers, for all characters that this Python's edition of Unicode knows."""
+    known = [code for code in range(0x110000) if unicodedata.category(chr(code)) not in ("Cn", "Cs")]
+    text = "".join(map(chr, known))
+    for javascript, python in ((r"\p{White_Space}", r"\s"), (r"\p{L}", r"\p{L}"), (r"\p{N}", r"\p{N}")):
+        found = desk.evaluate(
+            "([text, pattern]) => Array.from(text.matchAll(new RegExp(pattern, 'gu')), (m) => m[0]).join('')",
+            [text, javascript],
+        )
+        assert found == "".join(regex.findall(python, text)), javascript
+
+
+def test_long_runs_stay_fast(desk: "Page") -> None:
+    started = time.monotonic()
+    for name in ("char_bpe_none", "byte_bpe_none"):
+        text = "the characters  " * 2_000
+        found = desk.evaluate("([name, text]) => window.encodeWith(name, text).ids", [name, text])
+        assert found == every_tokenizer()[name].encode(text)
+    assert time.monotonic() - started < 3.0
+
+
+@pytest.mark.parametrize("name", ["char", "char_bpe_none", "char_bpe_gpt4", "byte_bpe_gpt2", "byte_bpe_space"])
+def test_steps_reach_the_tokens_one_merge_at_a_time(desk: "Page", name: str) -> None:
+    words = [" characters", "don't", "aaaaaaa", "naïve", "How many tokens", ""]
+    all_steps = desk.evaluate("([name, words]) => words.map((word) => window.mergeSteps(name, word))", [name, words])
+    for word, steps in zip(words, all_steps, strict=True):
+        assert steps[-1] == every_tokenizer()[name].encode(word)
+        assert [len(step) for step in steps] == list(range(len(steps[0]), len(steps[-1]) - 1, -1))
+    if name == "char_bpe_none":
+        tokenizer = every_tokenizer()[name]
+        assert steps_of_python(tokenizer, words[0]) == all_steps[0]
+
+
+def steps_of_python(tokenizer: Tokenizer, word: str) -> list[list[int]]:
+    """The definition: the merges in learned order, every replacement on its own."""
+    assert isinstance(tokenizer, BPETokenizer)
+    tokens = list(word)
+    steps = [list(tokens)]
+    for left, right in tokenizer.merges:
+        index = 0
+        while index + 1 < len(tokens):
+            if (tokens[index], tokens[index + 1]) == (left, right):
+                tokens[index : index + 2] = [left + right]
+                steps.append(list(tokens))
+            index += 1
+    return [[tokenizer.stoi[token] for token in step] for step in steps]
+
+
+def test_typing_shows_every_contestants_tokens(desk: "Page") -> None:
+    text = "the naïve 🦜 <b>"
+    desk.fill("#viewer-text", text)
+    blocks = desk.locator("#viewer-tokens .contestant")
+    assert blocks.count() == len(every_tokenizer())
+    for number, name in enumerate(every_tokenizer()):
+        ids = expected_ids(every_tokenizer()[name], text)
+        shown = blocks.nth(number).locator(".token small").all_inner_texts()
+        assert shown == ["unknown U+1F99C" if index is None else str(index) for index in ids]
+        assert f"{len(ids)} tokens for {len(text)} characters" in blocks.nth(number).inner_text()
+    assert "Not in this vocabulary" in blocks.nth(0).inner_text()
+    assert blocks.nth(0).locator(".token.unknown").count() == 1
+
+
+def test_an_empty_text_has_no_tokens(desk: "Page") -> None:
+    desk.fill("#viewer-text", "")
+    assert desk.locator("#viewer-tokens .token").count() == 0
+    assert "0 tokens for 0 characters" in desk.inner_text("#viewer-tokens")
+
+
+def stepper_ids(page: "Page") -> list[int]:
+    return [int(text) for text in page.locator("#step-tokens small").all_inner_texts()]
+
+
+def test_the_stepper_by_keyboard_and_by_button(desk: "Page") -> None:
+    name = "char_bpe_none"
+    desk.select_option("#step-name", name)
+    desk.fill("#step-word", " characters")
+    steps = steps_of_python(every_tokenizer()[name], " characters")
+    assert len(steps) > 3
+    desk.focus("#stepper")
+    assert stepper_ids(desk) == steps[0] and desk.locator("#step-previous").is_disabled()
+    for step in steps[1:]:
+        desk.keyboard.press("ArrowRight")
+        assert stepper_ids(desk) == step
+    desk.keyboard.press("ArrowRight")  # nothing beyond the last
+    assert stepper_ids(desk) == steps[-1] and desk.locator("#step-next").is_disabled()
+    desk.keyboard.press("ArrowLeft")
+    assert stepper_ids(desk) == steps[-2]
+    desk.keyboard.press("Home")
+    assert stepper_ids(desk) == steps[0]
+    desk.keyboard.press("End")
+    assert stepper_ids(desk) == steps[-1]
+    assert f"Step {len(steps) - 1} of {len(steps) - 1}" in desk.inner_text("#step-said")
+    for button, expected in (("first", 0), ("next", 1), ("previous", 0), ("last", -1)):
+        desk.click(f"#step-{button}")
+        assert stepper_ids(desk) == steps[expected]
+
+
+def test_bits_are_read_by_pointer_and_keyboard(desk: "Page") -> None:
+    first = desk.locator("#bits i").first
+    bits = re.match(r"[\d.]+", first.get_attribute("title") or "")
+    assert bits is not None
+    first.hover()
+    assert f"char {first.inner_text()} {bits.group()} bits per character" in desk.inner_text("#bits-readout")
+    desk.focus("#bits")
+    before = desk.inner_text("#bits-readout")
+    desk.keyboard.press("ArrowRight")
+    after = desk.inner_text("#bits-readout")
+    assert after != before and all(name in after for name in ("char", "char_bpe_none", "byte_bpe_gpt2"))
+    assert desk.locator("#bits i.on").count() == 3  # one for each contestant, above one another
+    desk.keyboard.press("End")
+    assert desk.inner_text("#bits-readout") != after
+
+
+def test_rows_of_the_passage_stand_above_one_another(desk: "Page") -> None:
+    uneven = desk.evaluate(
+        """() => [...document.querySelectorAll('#bits .cell')].filter((cell) => {
+             const widths = [...cell.children].map((row) => row.getBoundingClientRect().width);
+             return Math.max(...widths) - Math.min(...widths) > 0.6;
+           }).length"""
+    )
+    assert uneven == 0
+
+
+def test_documents_are_named_by_pointer_and_keyboard(desk: "Page") -> None:
+    figure = desk.locator(".scatter").first
+    readout = figure.locator(".readout")
+    assert readout.inner_text() == ""
+    figure.locator(".plot").focus()
+    seen = set()
+    for _ in range(len(DOCUMENTS)):
+        desk.keyboard.press("ArrowRight")
+        seen.add(readout.inner_text())
+        assert figure.locator(".document.on").count() == 1
+    assert len(seen) == len(DOCUMENTS)
+    assert any(text.startswith("1. Counting tokens: ") for text in seen)
+    figure.locator(".document").nth(5).hover(force=True)
+    assert readout.inner_text() in seen
+
+
+# What a reader sees of every text: its colour against the nearest background behind it (WCAG 2, relative luminance).
+CONTRAST = """() => {
+  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+  const luminance = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (element) => {
+    for (let node = element; node; node = node.parentElement) {
+      const colour = rgb(getComputedStyle(node).backgroundColor);
+      if (colour.length < 4 || colour[3] === 1) return colour;
+      if (colour[3] !== 0) throw new Error('half-transparent background');
+    }
+    return rgb(getComputedStyle(document.documentElement).backgroundColor);
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let number = 0;
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || element.closest('script, style, noscript, title, option')) continue;
+    const style = getComputedStyle(element);
+    const pair = [element.closest('svg') ? style.fill : style.color, behind(element)];
+    const [a, b] = [luminance(rgb(pair[0])), luminance(pair[1])];
+    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    number++;
+    if (contrast < 4.5) found.push([walker.currentNode.textContent.slice(0, 40), pair.join(' on '), contrast]);
+  }
+  return {number, found};
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast(browser: "Browser", address: str, scheme: Any) -> None:
+    page = open_page(browser, address, color_scheme=scheme)
+    page.fill("#viewer-text", "the naïve 🦜 tokens of a text\n")
+    page.click("#step-next")
+    result = page.evaluate(CONTRAST)
+    assert result["number"] > 500
+    assert result["found"] == []
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+        "rgb(253, 253, 251)" if scheme == "light" else "rgb(21, 23, 26)"
+    )
+    close_page(page)
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_no_sideways_scroll(browser: "Browser", address: str, width: int) -> None:
+    page = open_page(browser, address, viewport={"width": width, "height": 740}, has_touch=True)
+    page.fill("#viewer-text", "x" * 90 + " " + "🦜" * 9)
+    page.fill("#step-word", "w" * 100)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.locator(".picture").first.bounding_box()["width"] <= width  # type: ignore[index]
+    page.locator(".scatter .document").nth(3).tap(force=True)
+    assert "characters" in page.locator(".scatter .readout").first.inner_text()
+    close_page(page)
+
+
+def test_without_scripts_everything_but_the_viewer_is_there(browser: "Browser", address: str) -> None:
+    page = open_page(browser, address, java_script_enabled=False)
+    text = page.locator("main").inner_text()
+    for wanted in ("The figures", "bits per character (test)", "What was not held equal", "xz after train", "10,000"):
+        assert wanted in text
+    assert "needs JavaScript" in text and "Your text" not in text
+    assert page.locator("#bits i").count() > 100 and page.locator("#bits i").first.is_visible()
+    assert page.locator(".document title").count() == 2 * len(DOCUMENTS)
+    close_page(page)
+
+
+def test_every_control_is_reached_by_tab_and_named(desk: "Page") -> None:
+    unnamed = desk.evaluate(
+        """() => [...document.querySelectorAll('textarea, input, select, button, [tabindex]')].filter((one) =>
+             !(one.getAttribute('aria-label') || one.textContent.trim() || (one.labels && one.labels.length)))
+             .map((one) => one.outerHTML)"""
+    )
+    assert unnamed == []
+
+
+def test_everything_that_can_be_operated_is_reached_by_tab(desk: "Page") -> None:
+    desk.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
+    desk.fill("#step-word", " characters")
+    desk.focus(".skip")
+    reached = set()
+    for _ in range(45):
+        desk.keyboard.press("Tab")
+        reached.add(desk.evaluate("document.activeElement.id || document.activeElement.className"))
+    controls = {"viewer-text", "step-word", "step-name", "stepper", "step-next", "step-last"}
+    assert controls | {"bits", "plot", "scroll"} <= reached
+
+
+def test_size_and_time(browser: "Browser", tmp_path: Path) -> None:
+    """A page with as many points, vocabularies and characters as it may hold."""
+    page_dict = full_page()
+    documents = page_dict["documents"]
+    for key in ("names", "num_chars"):
+        documents[key] = (documents[key] * 100)[:1_000]
+    documents["bits_per_char"] = {name: (bits * 100)[:1_000] for name, bits in documents["bits_per_char"].items()}
+    documents["num_documents"] = documents["num_shown"] = 1_000
+    base = [chr(0x4E00 + index) for index in range(230)]
+    merges = [id_ for left in range(230) for right in range(230) for id_ in (left, right)][:100_000]
+    entry = {"name": "fifty thousand", "kind": "char_bpe", "vocab_size": 50_230, "split_pattern": "gpt2"}
+    page_dict["tokenizers"].append(entry | {"base": "".join(base), "merges": merges})
+    write_page(tmp_path / "large.html", page_dict)
+    assert (tmp_path / "large.html").stat().st_size < 3_000_000
+    page = open_page(browser, (tmp_path / "large.html").as_uri())
+    duration = "performance.getEntriesByType('navigation')[0].duration"
+    for _ in range(3):  # the machine may be busy with something else at the first
+        milliseconds = page.evaluate(duration)
+        if milliseconds < 2_000:
+            break
+        page.reload()
+    assert 0 < milliseconds < 2_000
+    ids = page.evaluate("(text) => window.encodeWith('fifty thousand', text).ids", base[3] + base[4] + base[5])
+    assert ids == [230 + 3 * 230 + 4, 5]
+    close_page(page)
+
+
+def test_a_vocabulary_that_was_left_out_says_so(browser: "Browser", tmp_path: Path) -> None:
+    page_dict = json.loads(json.dumps(full_page({"char": every_tokenizer()["char"]} | every_tokenizer())))
+    page_dict["tokenizers"] = [{"name": "huge", "kind": "char_bpe", "vocab_size": 9, "left_out": "it takes 9 MB"}]
+    write_page(tmp_path / "index.html", page_dict)
+    page = open_page(browser, (tmp_path / "index.html").as_uri())
+    assert "Left out: it takes 9 MB." in page.inner_text("#viewer-tokens")
+    assert "No vocabulary is in this page." in page.inner_text("#stepper")
+    close_page(page)

@@ -1,0 +1,1 @@
+"""The fast BPE engine: the same merges and ids as `tokenizer.reference`, from compiled kernels."""

@@ -1,0 +1,164 @@
+"""Where pretokens begin, marked byte by byte for a whole span at once: the fast way, equal to the scanners.
+
+Under the patterns `gpt2` and `space` a border between two ASCII characters depends on these two, the one before and
+the one after, so the marks of a span are a few comparisons of neighbours that the compiler does 32 bytes at a time.
+Where a byte is no ASCII, or an apostrophe, the full scanner of scan.py decides: those places are marked in doubt
+first and settled afterwards.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenizer.engine.cuts import ContextArray, Cuts, UInt16Array, may_cut
+from tokenizer.engine.jit import inlined, kernel
+from tokenizer.engine.kernels import Int64Array, UInt8Array
+from tokenizer.engine.scan import ASK, GPT4, SPACE, character_classes, next_end, pretoken_end, quick_classes
+
+UInt64Array = NDArray[np.uint64]
+
+WHOLE, CUTS = -1, -2  # beside scan.PATTERN_NUMBERS: a span is one pretoken; cut where no token can reach across
+_BORDER, _DOUBT = np.uint8(1), np.uint8(2)
+_DOUBTS = np.uint64(0x0202020202020202)
+_BLANK = 0x20
+
+
+class Cutter(NamedTuple):
+    """What decides where spans are cut, and the room to mark them in, of no meaning between two calls."""
+
+    pattern: int
+    """One of scan.PATTERN_NUMBERS, WHOLE or CUTS."""
+    quick: UInt8Array
+    """scan.quick_classes of the pattern."""
+    classes: UInt8Array
+    """scan.character_classes."""
+    joins: UInt16Array
+    """With `contexts` the tables of cuts.Cuts, for CUTS."""
+    contexts: ContextArray
+    marks: UInt8Array
+    """Room for a mark at each byte of a span, and 16 bytes more."""
+    marks_at: UInt64Array
+    """The same memory, eight marks at a time."""
+    kinds: UInt8Array
+    """Room for the class of each byte of a span, and one more."""
+
+
+def cutter_for(spans: Int64Array, pattern: int, cuts: Cuts) -> Cutter:
+    """A cutter with room for each of `spans` (S, 2); `cuts` says where to cut, for CUTS."""
+    longest = int((spans[:, 1] - spans[:, 0]).max(initial=0))
+    marks, kinds = np.zeros(longest + 16, dtype=np.uint8), np.zeros(longest + 1, dtype=np.uint8)
+    quick = quick_classes(max(pattern, 0))
+    tables = character_classes(), cuts.joins, cuts.contexts
+    return Cutter(pattern, quick, *tables, marks, eight_at_a_time(marks), kinds)
+
+
+def eight_at_a_time(text: UInt8Array) -> UInt64Array:
+    """A view whose item i is the eight bytes from byte i on, lowest first: items overlap. `text` has 8 bytes at least.
+
+    The kernels compare, hash and search eight bytes at once through it.
+    """
+    return np.ndarray(len(text) - 7, np.dtype("<u8"), text.data, strides=(1,))
+
+
+_PLACES = np.uint64(0x0001020304050607)  # byte 7 - k holds k
+
+
+@inlined
+def first_marked(word: np.uint64) -> np.int64:
+    """The index, 0 to 7, of the lowest byte that is 1 in a `word` of bytes 0 and 1, not all 0."""
+    lowest_bit = word & (~word + np.uint64(1))  # 2 ** (8 k), which times _PLACES brings its byte 7 - k to the top
+    return np.int64((lowest_bit * _PLACES) >> np.uint64(56))
+
+
+@inlined
+def next_border(marks_at: UInt64Array, k: int) -> int:
+    """The first place after `k` that is marked as a border."""
+    k += 1
+    word = marks_at[k]
+    while word == 0:
+        k += 8
+        word = marks_at[k]
+    return k + first_marked(word)
+
+
+@kernel
+def mark_borders(text: UInt8Array, start: int, end: int, cutter: Cutter) -> None:
+    """Set cutter.marks[k] to 1 where a pretoken of the span [start, end) begins at byte start + k, to 0 elsewhere.
+
+    The start itself is a border and not marked; the end is marked, so that every search ends there.
+    """
+    pattern, quick, classes, marks = cutter.pattern, cutter.quick, cutter.classes, cutter.marks
+    size = end - start
+    if pattern == CUTS:
+        # A question about each place: four bytes around it against the tables of the vocabulary.
+        for k in range(1, size):
+            marks[k] = may_cut(text, start + k, cutter.joins, cutter.contexts)
+    elif pattern in (WHOLE, GPT4):
+        marks[:size] = 0
+        if pattern == GPT4:
+            # This pattern looks further than to the neighbours, so the scanner goes from border to border.
+            i = next_end(text, start, end, pattern, quick, classes)
+            while i < end:
+                marks[i - start] = _BORDER
+                i = next_end(text, i, end, pattern, quick, classes)
+    else:
+        _mark_neighbours(text[start:end], quick, marks, cutter.kinds)
+        _settle_doubts(text, start, end, cutter)
+    marks[size] = _BORDER
+
+
+@kernel
+def _mark_neighbours(text: UInt8Array, quick: UInt8Array, marks: UInt8Array, kinds: UInt8Array) -> None:
+    """Mark borders and doubts of a whole span by looking at neighbours only; `quick` is scan.quick_classes.
+
+    A run of one class is a pretoken, a blank before it included. Of a run of spaces the last one stands alone (or is
+    that blank), unless the text ends with it. A space before a byte in doubt is in doubt as well.
+    """
+    size = len(text)
+    # Two plain loops without a branch, which the compiler turns into vector instructions.
+    for k in range(size):
+        kinds[k] = quick[text[k]]
+    kinds[size] = SPACE  # so that a run of spaces at the end is not cut
+    for k in range(1, size):
+        before, here, after = kinds[k - 1], kinds[k], kinds[k + 1]
+        is_space = here == SPACE
+        among_spaces = (before != SPACE) | (after != SPACE)
+        among_others = (here != before) & (text[k - 1] != _BLANK)
+        is_border = (is_space & among_spaces) | ((not is_space) & among_others)
+        in_doubt = (here == ASK) | (is_space & (after == ASK))
+        marks[k] = np.uint8(is_border) | (np.uint8(in_doubt) << 1)  # _BORDER and _DOUBT
+    marks[0] = np.uint8((kinds[0] == ASK) | ((kinds[0] == SPACE) & (kinds[1] == ASK))) << 1
+
+
+@kernel
+def _settle_doubts(text: UInt8Array, start: int, end: int, cutter: Cutter) -> None:
+    """Replace every doubt by what the full scanner says.
+
+    Invariant: `settled` is a true border, and no doubt is left before it. The marks between it and the next doubt are
+    true, so the pretoken that reaches this doubt begins at the last of them.
+    """
+    marks, marks_at = cutter.marks, cutter.marks_at
+    size = end - start
+    marks[size : size + 8] = 0  # so that eight marks can be read at any place of the span
+    settled = k = 0
+    while k < size:
+        # The next doubt, eight bytes at a time: most text has none.
+        doubts = (marks_at[k] & _DOUBTS) >> np.uint64(1)
+        if doubts == 0:
+            k += 8
+            continue
+        k += first_marked(doubts)
+
+        # Back to where its pretoken begins, and from there as far as the scanner says.
+        first = k
+        while first > settled and (first == k or not marks[first] & _BORDER):
+            first -= 1
+        settled = pretoken_end(text, start + first, end, cutter.pattern, cutter.classes) - start
+
+        # What was marked inside was wrong.
+        marks[first] &= _BORDER
+        for inside in range(first + 1, settled):
+            marks[inside] = 0
+        marks[settled] |= _BORDER  # at the end of the span as well
+        k = settled

@@ -1,0 +1,1 @@
+"""Looking into a tokenizer: training traces, compression studies, intrinsic metrics."""
