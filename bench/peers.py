@@ -19,6 +19,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.turns import peak_bytes
+
 OURS = "ours"
 PEERS = ("gigatoken", "gigabpe", "rustbpe", "tokenizers", "sentencepiece", "bpeasy", "tiktoken", "riptoken")
 HF = "tokenizers"
@@ -290,13 +292,4 @@ def child(task: str, engine: str, *arguments: str) -> None:
     else:
         folder, documents = map(Path, arguments)
         ENCODERS[engine](folder)(json.loads(documents.read_bytes()))
-    print(f"\n{_peak_bytes()}")
-
-
-def _peak_bytes() -> int:
-    status = Path("/proc/self/status")
-    if status.exists():  # a new program's ru_maxrss begins at the size of the one that started it; VmHWM does not
-        return next(int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if line[:6] == "VmHWM:")
-    resource = importlib.import_module("resource")
-    peak: int = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    print(f"\n{peak_bytes()}")

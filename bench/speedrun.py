@@ -7,13 +7,12 @@ character as the target; without it the experiment's own train and val splits se
 import os
 import platform
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from bench import speedrun_task as speedrun
-from bench.speedrun_task import Task
+from bench import nanogpt, race
+from bench.race import Task
 from compare import cli
 from compare.options import folder, number, whole
 from compare.steps import Steps
@@ -37,24 +36,24 @@ def texts_of(path: str) -> tuple[str, str]:
     text = read_own_text(parsed(path))
     border = int(len(text) * 0.9)
     train, val = text[:border], text[border:]
-    if len(val) < speedrun.SIZES["block_size"] + 1:
-        raise DataError(f"{path} has {len(text)} characters; a speedrun needs at least {speedrun.SIZES['block_size']}0")
+    if len(val) < race.SIZES["block_size"] + 1:
+        raise DataError(f"{path} has {len(text)} characters; a speedrun needs at least {race.SIZES['block_size']}0")
     return train, val
 
 
 def settings_of(preset: str, given: list[str]) -> dict[str, Any]:
     """The settings of `preset`, some of them replaced. Raises ConfigError for a setting that does not exist."""
     replaced = {name: parse_yaml(value, f"--{preset} {name}") for name, _, value in (g.partition("=") for g in given)}
-    num_steps = convert(replaced.pop("steps", speedrun.OURS[preset]["steps"]), int, f"--{preset} steps")
+    num_steps = convert(replaced.pop("steps", race.OURS[preset]["steps"]), int, f"--{preset} steps")
     STEPS.check(f"--{preset} steps", num_steps)
-    settings = {name: value for name, value in speedrun.OURS[preset].items() if name != "steps"}
+    settings = {name: value for name, value in race.OURS[preset].items() if name != "steps"}
     settings |= replaced
     config = build(TrainConfig, settings, f"--{preset}")
     return {"steps": num_steps} | {name: getattr(config, name) for name in settings}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `speedrun`."""
+    """Command `speedrun`."""
     parser = cli.parser(__doc__)
     parser.set_defaults(config="demo")
     parser.add_argument("--text", default="", help="a text file; the experiment's splits by default")
@@ -64,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         type=number(Range(1e-6, 1000)),
         help=f"nats per character; {TARGET} for --text, else {OFFLINE_TARGET}",
     )
-    for preset in speedrun.OURS:
+    for preset in race.OURS:
         parser.add_argument(
             f"--{preset}",
             action="append",
@@ -72,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             metavar="KEY=VALUE",
             help="replace one of the preset's settings, such as steps=300 or learning_rate=0.004; may be repeated",
         )
-    parser.add_argument("--presets", default=",".join(speedrun.OURS), help="of ours, those to run (%(default)s)")
+    parser.add_argument("--presets", default=",".join(race.OURS), help="of ours, those to run (%(default)s)")
     parser.add_argument("--seeds", type=whole(Range(1, 1000)), default=3, help="how many seeds (%(default)s)")
     parser.add_argument("--threads", type=whole(Range(1, 1024)), default=torch.get_num_threads())
     parser.add_argument(
@@ -84,10 +83,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
     presets = arguments.presets.split(",")
     for preset in presets:
-        require(preset in speedrun.OURS, f"--presets: no preset {preset!r}{did_you_mean(preset, list(speedrun.OURS))}")
-    nanogpt = str(arguments.nanogpt or "")
-    model = Path(nanogpt) / "model.py"
-    require(not nanogpt or model.exists(), f"--nanogpt: {model} does not exist; name nanoGPT's folder")
+        require(preset in race.OURS, f"--presets: no preset {preset!r}{did_you_mean(preset, list(race.OURS))}")
+    peer = str(arguments.nanogpt or "")
+    nanogpt.check_folder(peer)
     steps = Steps(cli.experiment_of(arguments))
     if arguments.text:
         train, val = texts_of(arguments.text)
@@ -98,18 +96,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     ours = {preset: settings_of(preset, getattr(arguments, preset)) for preset in presets}
     task = Task(train, val, target, arguments.threads, arguments.slice, ours)
     print(f"{len(train):,} characters of train, {len(val):,} of val; {arguments.threads} threads", flush=True)
-    results = speedrun.measure(
+    results = race.measure(
         task,
         range(1, arguments.seeds + 1),
-        nanogpt,
+        peer,
         echo=lambda line: print(line, flush=True),
         limit=arguments.limit,
     )
     machine = f"{platform.machine()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}"
     path = steps.layout.reports / "speedrun.json"
     facts = {"torch": str(torch.__version__), "machine": machine}
-    write_json(path, facts | speedrun.as_json(task, results))
-    print(f"\n{speedrun.table(task, results)}\n")
+    write_json(path, facts | race.as_json(task, results))
+    print(f"\n{race.table(task, results)}\n")
     for result in results:
         print(f"{result.name}: {result.settings}")
     print(f"wrote {path}")

@@ -31,7 +31,7 @@ _MOST_SYMBOLS = 1 << (64 // ORDER)  # a context is one 64-bit key
 # Chains are drawn side by side, a few numpy calls for each step; each is a document and ends with a newline.
 _NUM_CHAINS, _CHAIN_LENGTH = 1024, 4096
 Prepare = Callable[[], Callable[[], Any]]  # what is not timed; gives what is
-Processes = Mapping[str, Sequence[str]]  # contestant -> arguments of `bench_peers.child`
+Processes = Mapping[str, Sequence[str]]  # contestant -> arguments of `bench.peers.child`
 
 
 @dataclass(frozen=True)
@@ -239,32 +239,6 @@ def _quiet() -> Iterator[None]:
             os.close(copy)
 
 
-@dataclass(frozen=True)
-class Target:
-    """A figure to reach, and whether this run did; None where there was nothing to compare with."""
-
-    row: str
-    what: str
-    wanted: str
-    measured: str
-    reached: bool | None
-
-
-def at_least(row: str, what: str, wanted: float, measured: float | None) -> Target:
-    """A target that is reached from `wanted` upwards; `measured` is None where there was nothing to compare with."""
-    reached = None if measured is None else measured >= wanted
-    return Target(row, what, f"at least {wanted:,g}", _shown(measured), reached)
-
-
-def below(row: str, what: str, wanted: float, measured: float) -> Target:
-    """A target that is reached below `wanted`."""
-    return Target(row, what, f"below {wanted:,g}", _shown(measured), measured < wanted)
-
-
-def _shown(measured: float | None) -> str:
-    return "not measured" if measured is None else f"{measured:,.0f}" if measured >= 1000 else f"{measured:.3g}"
-
-
 _HEADER = ["", "min s", "median s", "MB/s", "x ours", "process min s", "median s", "x ours", "peak MB", "result"]
 
 
@@ -288,13 +262,3 @@ def _times(seconds: Sequence[float], ours: Sequence[float]) -> list[str]:
         return ["–", "–", "–"]
     ratio = f"{min(seconds) / min(ours):,.2f}" if ours else "–"
     return [f"{min(seconds):,.4f}", f"{statistics.median(seconds):,.4f}", ratio]
-
-
-def as_targets(targets: Sequence[Target]) -> str:
-    """The targets of this run, each with yes, NO, or – where there was nothing to compare with."""
-    verdicts = {True: "yes", False: "NO", None: "–"}
-    cells = [["", "target", "measured", "reached"]]
-    for row in dict.fromkeys(target.row for target in targets):
-        cells.append([row, "", "", ""])
-        cells += [[f"  {t.what}", t.wanted, t.measured, verdicts[t.reached]] for t in targets if t.row == row]
-    return as_text(cells, width=None)

@@ -18,10 +18,9 @@ from typing import Any
 
 import torch
 
-from bench import peers as bench_peers
-from bench import texts as bench_text
-from bench.peers import ENCODERS, HF, ONE_TEXT, OURS, PEERS, TIKTOKEN, TIKTOKEN_2, TINY, TRAINERS
-from bench.texts import BenchText, Line, Prepare, Processes, Target, at_least, below, timed
+from bench import peers, texts
+from bench.peers import ENCODERS, HF, ONE_TEXT, OURS, PEERS, TIKTOKEN, TINY, TRAINERS
+from bench.texts import BenchText, Line, Prepare, Processes, timed
 from compare import cli
 from compare.options import whole
 from compare.steps import Steps
@@ -34,7 +33,7 @@ from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.char import Alphabet, alphabet_of
 from tokenizer.train import TokenizerConfig, learn_merges
 
-TIMES_FASTEST = {4096: 1.6, 8192: 1.8, 32_000: 2.2}  # vocabulary size: how much faster than the fastest peer
+VOCAB_SIZES = (4096, 8192, 32_000)  # for training
 VOCAB_SIZE = 8192  # for encoding and for the large file
 UNSPLIT_VOCAB_SIZE = 2000
 RUN_LENGTH = 1_000_000
@@ -48,44 +47,31 @@ class Bench:
     """Everything measured in one run."""
 
     def __init__(
-        self, corpus: BenchText, large: BenchText | None, folder: Path, *, repeat: int, peers: Sequence[str] = PEERS
+        self, corpus: BenchText, large: BenchText | None, folder: Path, *, repeat: int, wanted: Sequence[str] = PEERS
     ) -> None:
         """`large` is the synthetic file, None to do without; `folder` takes what only this run needs."""
         self.corpus, self.large, self.folder, self.repeat = corpus, large, folder, repeat
-        self.vocab_sizes: Sequence[int] = tuple(TIMES_FASTEST)
-        self.versions, self.missing = bench_peers.find(peers)
+        self.vocab_sizes: Sequence[int] = VOCAB_SIZES
+        self.versions, self.missing = peers.find(wanted)
         self.trainers = [name for name in TRAINERS if name in (OURS, *self.versions)]
         self.lines: list[Line] = []
-        self.targets: list[Target] = []
         self.tiny = folder / "tiny.txt"
         write_text(self.tiny, TINY)
 
     def measure(
         self, row: str, num_bytes: int, calls: Mapping[str, Prepare], processes: Processes | None = None
     ) -> tuple[dict[str, Line], dict[str, Any]]:
-        """Measure one row and keep its lines; see `bench_text.measure`."""
+        """Measure one row and keep its lines; see `texts.measure`."""
         repeat = min(self.repeat, 2) if num_bytes >= _LARGE_BYTES else self.repeat
-        lines, results = bench_text.measure(row, num_bytes, calls, processes or {}, repeat=repeat)
+        lines, results = texts.measure(row, num_bytes, calls, processes or {}, repeat=repeat)
         self.lines += lines.values()
         return lines, results
-
-    def equal(self, row: str, what: str, found: str, reached: bool | None) -> None:
-        """Set a target: the same result as another's; None where the other is missing."""
-        self.targets.append(Target(row, what, "all equal", found or "not measured", reached))
-
-    def faster(self, wanted: float, lines: Mapping[str, Line], peers: Sequence[str]) -> None:
-        """Set a target: how many times faster than the fastest of `peers` ours is to be."""
-        best = {name: lines[name].best for name in peers if name in lines and not lines[name].failed}
-        fastest = min(best, key=best.__getitem__, default=None)
-        what = f"times {peers[0]}" if len(peers) == 1 else f"times the fastest peer ({fastest or 'there is none'})"
-        ratio = best[fastest] / lines[OURS].best if fastest else None
-        self.targets.append(at_least(lines[OURS].row, what, wanted, ratio))
 
 
 def startup(bench: Bench) -> None:
     """A process that trains on a few words: what imports cost; and what compiling costs, once, as in `make setup`."""
     processes = {name: ("train", name, str(bench.tiny), str(_TINY_VOCAB_SIZE)) for name in bench.trainers}
-    bench_peers.spawn(*processes[OURS])  # fills the cache if nothing has
+    peers.spawn(*processes[OURS])  # fills the cache if nothing has
     row, num_bytes = "start-up: a process that trains on a few words", len(TINY)
     bench.measure(row, num_bytes, {}, processes)
     with tempfile.TemporaryDirectory(dir=bench.folder) as cache:
@@ -99,17 +85,12 @@ def train(bench: Bench) -> None:
     """The corpus with GPT-2's pattern, at three vocabulary sizes."""
     for vocab_size in bench.vocab_sizes:
         lines, results = _train(bench, bench.corpus, vocab_size)
-        bench.faster(TIMES_FASTEST[vocab_size], lines, [name for name in TRAINERS if name != OURS])
-        bench.faster(10, lines, [HF])
-        reached = None
         if HF in results:
-            by_line = bench_peers.learned(HF, results[HF])
-            as_one_text = bench_peers.learned(HF, bench_peers.train_hf(bench.corpus.path, vocab_size, as_one_text=True))
+            by_line = peers.learned(HF, results[HF])
+            as_one_text = peers.learned(HF, peers.train_hf(bench.corpus.path, vocab_size, as_one_text=True))
             for name, result in results.items():
                 expected = as_one_text if name in ONE_TEXT else by_line
-                lines[name].result = bench_peers.compared(bench_peers.learned(name, result), expected)
-            reached = bench_peers.learned(OURS, results[OURS]) == as_one_text
-        bench.equal(lines[OURS].row, f"the merges of {HF}", lines[OURS].result, reached)
+                lines[name].result = peers.compared(peers.learned(name, result), expected)
 
 
 def large(bench: Bench) -> None:
@@ -121,7 +102,6 @@ def large(bench: Bench) -> None:
     peaks = {name: line.peak_bytes / bench.large.num_bytes for name, line in lines.items() if line.peak_bytes}
     for name, peak in peaks.items():
         lines[name].result = f"peak {peak:.2f} x the file"
-    bench.targets.append(below(lines[OURS].row, "peak memory of the process, in times the file", 3, peaks[OURS]))
 
 
 def _train(bench: Bench, text: BenchText, vocab_size: int) -> tuple[dict[str, Line], dict[str, Any]]:
@@ -129,7 +109,7 @@ def _train(bench: Bench, text: BenchText, vocab_size: int) -> tuple[dict[str, Li
         TRAINERS[name](bench.tiny, _TINY_VOCAB_SIZE)  # imports, and compiles
         return partial(TRAINERS[name], text.path, sizes[name])
 
-    sizes = {name: bench_peers.vocab_size_for(name, vocab_size, text.num_distinct_bytes) for name in bench.trainers}
+    sizes = {name: peers.vocab_size_for(name, vocab_size, text.num_distinct_bytes) for name in bench.trainers}
     return bench.measure(
         f"train {text.name}, gpt2 pattern, {vocab_size:,} tokens",
         text.num_bytes,
@@ -162,8 +142,6 @@ def unsplit(bench: Bench) -> None:
     symbols = list(accumulate((-merge.replacements for merge in training.merges), initial=len(corpus.text)))[:-1]
     extrapolated = seconds * sum(symbols) / sum(symbols[:num_rounds])
     bench.lines.append(Line(ours.row, "naive loop, extrapolated", corpus.num_bytes, [extrapolated]))
-    bench.targets.append(below(ours.row, "seconds", 1.5, ours.best))
-    bench.targets.append(at_least(ours.row, "seconds of the naive loop, extrapolated", 1800, extrapolated))
 
     merges = merge_strings(base, training)
     BPETokenizer(base, merges).encode_documents([corpus.text[:1000]])  # loads the kernels
@@ -171,7 +149,6 @@ def unsplit(bench: Bench) -> None:
     lines, results = bench.measure(f"encode {what}, cold", corpus.num_bytes, calls)
     ours = lines[OURS]
     ours.result = f"lossless: {_yes(BPETokenizer(base, merges).decode(results[OURS][0].tolist()) == corpus.text)}"
-    bench.targets.append(at_least(ours.row, "MB/s", 60, corpus.num_bytes / 1e6 / ours.best))
 
 
 def _yes(condition: bool) -> str:
@@ -182,19 +159,14 @@ def encode(bench: Bench) -> None:
     """The corpus as documents and as one text, by encoders that have not seen it, to one tensor of long."""
     folder, corpus, versions = bench.folder / "vocabulary", bench.corpus, list(bench.versions)
     trained = TRAINERS[OURS](corpus.path, VOCAB_SIZE)
-    bench_peers.write_vocabulary(folder, trained, corpus.path, VOCAB_SIZE, versions)
-    names = bench_peers.encoders(versions)
-    lines = _encode(bench, folder, "documents", names, corpus.documents)
-    bench.faster(1.2, lines, ["gigatoken"])
-    bench.faster(6, lines, [TIKTOKEN_2])
+    peers.write_vocabulary(folder, trained, corpus.path, VOCAB_SIZE, versions)
+    names = peers.encoders(versions)
+    _encode(bench, folder, "documents", names, corpus.documents)
     one_text = [name for name in names if name in (*ONE_TEXT, TIKTOKEN)]
-    lines = _encode(bench, folder, "one text", one_text, lambda: ["".join(corpus.documents())])
-    bench.faster(1.2, lines, ["gigatoken"])
+    _encode(bench, folder, "one text", one_text, lambda: ["".join(corpus.documents())])
 
 
-def _encode(
-    bench: Bench, folder: Path, form: str, names: Sequence[str], texts: Callable[[], list[str]]
-) -> dict[str, Line]:
+def _encode(bench: Bench, folder: Path, form: str, names: Sequence[str], texts: Callable[[], list[str]]) -> None:
     def prepare(name: str) -> Callable[[], Any]:
         ENCODERS[name](folder)([TINY])  # imports, and compiles
         return partial(ENCODERS[name](folder), texts())
@@ -210,8 +182,6 @@ def _encode(
     equal = {name: torch.equal(ids, results[TIKTOKEN]) for name, ids in results.items()} if TIKTOKEN in results else {}
     for name, same in equal.items():
         lines[name].result = "a vocabulary of its own" if name == "sentencepiece" else f"ids equal: {_yes(same)}"
-    bench.equal(lines[OURS].row, "the ids of tiktoken", lines[OURS].result, equal.get(OURS))
-    return lines
 
 
 def runs(bench: Bench) -> None:
@@ -237,9 +207,7 @@ def _run(bench: Bench, what: str, config: TokenizerConfig, base: Sequence[str]) 
         calls = {OURS: lambda door=door: partial(door(), once), _TWICE: lambda door=door: partial(door(), twice)}
         lines, _ = bench.measure(row, RUN_LENGTH, calls)
         lines[_TWICE].num_bytes *= 2
-        bench.targets.append(below(row, "seconds", 0.2, lines[OURS].best))
-        ratio = lines[_TWICE].best / lines[OURS].best
-        bench.targets.append(below(row, "time of twice the length, in times", 2.6, ratio))
+        lines[_TWICE].result = f"{lines[_TWICE].best / lines[OURS].best:.2f} times the time of {RUN_LENGTH:,}"
 
 
 ROWS = {part.__name__: part for part in (startup, train, large, unsplit, encode, runs)}
@@ -256,7 +224,6 @@ def report(bench: Bench) -> dict[str, Any]:
         "peers": bench.versions,
         "not_importable": bench.missing,
         "lines": [asdict(line) for line in bench.lines],
-        "targets": [asdict(target) for target in bench.targets],
     }
 
 
@@ -279,18 +246,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = arguments.rows.split(",")
     for row in rows:
         require(row in ROWS, f"--rows: no part {row!r}{did_you_mean(row, list(ROWS))}")
-    peers = arguments.peers.split(",") if arguments.peers else list(PEERS)
-    for peer in peers:
+    wanted = arguments.peers.split(",") if arguments.peers else list(PEERS)
+    for peer in wanted:
         require(peer in PEERS, f"--peers: no peer {peer!r}{did_you_mean(peer, list(PEERS))}")
     experiment = cli.experiment_of(arguments)
     splits = Steps(experiment).data()
-    texts = experiment.layout.reports / "bench"
+    folder_of_texts = experiment.layout.reports / "bench"
     most_bytes = QUICK_BYTES if arguments.quick else None
-    corpus = bench_text.one_file(experiment.corpus.corpus_name, list(splits.values()), texts, most_bytes=most_bytes)
+    name = experiment.corpus.corpus_name
+    corpus = texts.one_file(name, list(splits.values()), folder_of_texts, most_bytes=most_bytes)
     wants_large = "large" in rows and arguments.synthetic and not arguments.quick
-    drawn = bench_text.synthetic_file(corpus, arguments.synthetic, texts) if wants_large else None
+    drawn = texts.synthetic_file(corpus, arguments.synthetic, folder_of_texts) if wants_large else None
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(corpus, drawn, Path(folder), repeat=arguments.repeat, peers=peers)
+        bench = Bench(corpus, drawn, Path(folder), repeat=arguments.repeat, wanted=wanted)
         if arguments.quick:
             bench.repeat, bench.vocab_sizes = 1, QUICK_VOCAB_SIZES
         for text in filter(None, (corpus, drawn)):
@@ -303,7 +271,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             ROWS[row](bench)
     path = experiment.layout.reports / "bench_tokenizer.json"
     write_json(path, report(bench))
-    print(f"\n{bench_text.as_table(bench.lines)}\n\n{bench_text.as_targets(bench.targets)}\n\nwrote {path}")
+    print(f"\n{texts.as_table(bench.lines)}\n\nwrote {path}")
 
 
 if __name__ == "__main__":

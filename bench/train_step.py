@@ -6,33 +6,237 @@ Ratios mean something, tokens per second only on this machine and in this run.
 """
 
 import argparse
+import contextlib
 import json
+import math
 import os
 import platform
 import statistics
-from collections.abc import Sequence
-from dataclasses import asdict
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import nn
 
-from bench import step_times as bench_train
-from bench import whole_runs as bench_run
-from bench.step_times import Shape
-from bench.texts import Target, as_targets, at_least, below
+from bench import nanogpt, turns, whole_runs
 from compare import cli
 from compare.options import Parser, folder, number, whole
-from data.config import require
+from compare.table import as_text
 from data.files import write_json
 from data.layout import Layout
 from data.numbers import Range
-from model.training.schedule import choose_dtype
+from model.gpt import MiniGPT, MiniGPTConfig
+from model.training.gradient import ParallelGradient
+from model.training.optimizer import Optimizers
+from model.training.schedule import MODERN_TRAIN, TrainConfig
 
-SHAPES = {Shape(256, 0.0): 2.0, Shape(256, 0.1): 2.0, Shape(4096, 0.0): 1.5}  # and the ratio wanted
+EMBEDDING_DIM, NUM_HEADS, NUM_LAYERS, BLOCK_SIZE, BATCH_SIZE = 128, 4, 4, 128, 32
+STEPS_A_TURN = 2
+BOUND = "bound: bare products"
+Step = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What varies between the tables."""
+
+    vocab_size: int
+    dropout: float
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return f"V = {self.vocab_size:,}, dropout {self.dropout:g}"
+
+
+SHAPES = (Shape(256, 0.0), Shape(256, 0.1), Shape(4096, 0.0))
+
+
+@dataclass
+class Line:
+    """One contestant of one table."""
+
+    shape: str
+    name: str
+    tokens_per_second: list[float] = field(default_factory=list)
+    peak_bytes: int = 0
+    failed: str = ""
+
+    @property
+    def best(self) -> float:
+        """Of all turns."""
+        return max(self.tokens_per_second)
+
+
+def ours(shape: Shape, preset: str, num_threads: int) -> Step:
+    """This project's training step."""
+    model = MiniGPT(MiniGPTConfig(shape.vocab_size, dropout=shape.dropout, preset=preset)).train()  # type: ignore[arg-type]
+    settings = MODERN_TRAIN["optimizer"] if preset == "modern" else "adamw"
+    optimizer = Optimizers(model, TrainConfig(optimizer=settings))  # type: ignore[arg-type]
+    shares = ParallelGradient(model, num_threads=num_threads)
+    inputs, targets = batch(shape)
+
+    def step() -> None:
+        shares.backward(inputs, targets)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step(1e-3)
+
+    return step
+
+
+def batch(shape: Shape) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random ids: inputs and targets (B, T)."""
+    ids = torch.randint(shape.vocab_size, (BATCH_SIZE, BLOCK_SIZE + 1))
+    return ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
+
+
+def config_of(shape: Shape) -> MiniGPTConfig:
+    """The sizes of every model of a table."""
+    return MiniGPTConfig(
+        shape.vocab_size,
+        block_size=BLOCK_SIZE,
+        embedding_dim=EMBEDDING_DIM,
+        num_heads=NUM_HEADS,
+        num_layers=NUM_LAYERS,
+        dropout=shape.dropout,
+    )
+
+
+def peer(shape: Shape, folder: str, dtype: torch.dtype, is_compiled: bool) -> Step:
+    """nanoGPT's model.py in `folder` with the step of its train.py, or the stand-in when there is no folder."""
+    model: Any
+    if folder:
+        model = nanogpt.from_folder(folder, config_of(shape))
+        with contextlib.redirect_stdout(None):
+            optimizer = model.configure_optimizers(0.1, 1e-3, (0.9, 0.99), "cpu")
+    else:
+        model = nanogpt.PlainGPT2(config_of(shape))
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)
+    run = torch.compile(model) if is_compiled else model
+    inputs, targets = batch(shape)
+
+    def step() -> None:
+        with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+            _, loss = run(inputs, targets)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+def bare_products(shape: Shape) -> Step:
+    """The matrix products of a step and nothing else: every weight three times, attention's two three times.
+
+    Attention's are counted whole, without the half that the causal mask lets one leave out.
+    """
+    rows, C, head = BATCH_SIZE * BLOCK_SIZE, EMBEDDING_DIM, EMBEDDING_DIM // NUM_HEADS
+    sizes = [(C, 3 * C), (C, C), (C, 4 * C), (4 * C, C)] * NUM_LAYERS + [(C, shape.vocab_size)]
+    weights = {size: torch.randn(size) for size in sizes}
+    inputs = {width: torch.randn(rows, width) for width in {size[0] for size in sizes}}
+    q = torch.randn(BATCH_SIZE * NUM_HEADS, BLOCK_SIZE, head)
+    p = torch.randn(BATCH_SIZE * NUM_HEADS, BLOCK_SIZE, BLOCK_SIZE)
+
+    def step() -> None:
+        for size in sizes:
+            x, w = inputs[size[0]], weights[size]
+            y = x @ w
+            y @ w.T
+            x.T @ y
+        for _ in range(NUM_LAYERS):
+            for _ in range(2):
+                torch.bmm(q, q.mT)
+            for side in (p, p.mT) * 2:
+                torch.bmm(side, q)
+
+    return step
+
+
+def contestants(
+    folder: str, num_threads: int, *, compiled: bool, bfloat16: bool
+) -> dict[str, tuple[str, tuple[Any, ...]]]:
+    """Name -> which of the functions above makes its step, and its arguments after the shape."""
+    who = "nanoGPT" if folder else "plain GPT-2"
+    found: dict[str, tuple[str, tuple[Any, ...]]] = {
+        "ours, gpt2": ("ours", ("gpt2", num_threads)),
+        "ours, modern": ("ours", ("modern", num_threads)),
+        BOUND: ("bare_products", ()),
+    }
+    for dtype in (torch.float32, torch.bfloat16) if bfloat16 else (torch.float32,):
+        for is_compiled in (False, True) if compiled else (False,):
+            how = f"{str(dtype).removeprefix('torch.')} {'compile' if is_compiled else 'eager'}"
+            found[f"{who}, {how}"] = ("peer", (folder, dtype, is_compiled))
+    return found
+
+
+def serve(pipe: Connection, maker: str, shape: Shape, arguments: tuple[Any, ...], num_threads: int) -> None:
+    """A contestant's process: build, warm up, then one turn for each message until None comes."""
+    torch.set_num_threads(num_threads)
+    torch.manual_seed(1)
+    makers: dict[str, Callable[..., Step]] = {"ours": ours, "peer": peer, "bare_products": bare_products}
+    step = makers[maker](shape, *arguments)
+    step()
+    step()
+    pipe.send(turns.READY)
+    while pipe.recv() is not None:
+        started = time.perf_counter()
+        for _ in range(STEPS_A_TURN):
+            step()
+        tokens = STEPS_A_TURN * BATCH_SIZE * BLOCK_SIZE
+        pipe.send((tokens / (time.perf_counter() - started), turns.peak_bytes()))
+
+
+def measure(
+    shape: Shape, entries: dict[str, tuple[str, tuple[Any, ...]]], *, repeat: int, num_threads: int, patience: float
+) -> list[Line]:
+    """`repeat` interleaved rounds of all `entries`; one that is not ready, or has no turn, in `patience` s is left."""
+    lines = {name: Line(shape.name, name) for name in entries}
+    targets = {name: (serve, (maker, shape, arguments, num_threads)) for name, (maker, arguments) in entries.items()}
+    with turns.started(targets, patience=patience) as contestants_ready:
+        for name, reason in contestants_ready.failed.items():
+            lines[name].failed = reason
+        for _ in range(repeat):
+            for name in contestants_ready.pipes:
+                line = lines[name]
+                if line.failed:
+                    continue
+                try:
+                    rate, line.peak_bytes = contestants_ready.ask(name, patience)
+                    line.tokens_per_second.append(rate)
+                except turns.NoAnswerError as error:
+                    line.failed = str(error)
+    return list(lines.values())
+
+
+def best_peer(lines: Sequence[Line]) -> Line | None:
+    """The fastest that is neither ours nor the bound."""
+    peers = [line for line in lines if not line.name.startswith("ours") and line.name != BOUND and not line.failed]
+    return max(peers, key=lambda line: line.best, default=None)
+
+
+def table(lines: Sequence[Line]) -> str:
+    """One shape's lines, aligned."""
+    fastest = best_peer(lines)
+    bound = next((line.best for line in lines if line.name == BOUND and not line.failed), math.nan)
+    cells = [[lines[0].shape, "tokens/s", "median", "x best peer", "of bound", "peak MB"]]
+    for line in lines:
+        if line.failed:
+            cells.append([f"{line.name}: {line.failed}", "-", "-", "-", "-", "-"])
+            continue
+        ratio = f"{line.best / fastest.best:.2f}" if fastest else "-"
+        median = statistics.median(line.tokens_per_second)
+        share = f"{line.best / bound:.0%}" if math.isfinite(bound) else "-"
+        cells.append([line.name, f"{line.best:,.0f}", f"{median:,.0f}", ratio, share, f"{line.peak_bytes / 1e6:,.0f}"])
+    return as_text(cells)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `bench-train`."""
+    """Command `bench-train`."""
     parser = Parser(description=__doc__)
     parser.add_argument("--nanogpt", type=folder, help="folder with nanoGPT's model.py")
     parser.add_argument("--repeat", type=whole(Range(1, 1000)), default=5, help="rounds, of which the best counts")
@@ -49,55 +253,40 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--config", default="demo", help="the experiment of the whole runs")
     arguments = parser.parse_args(argv)
-    nanogpt = str(arguments.nanogpt or "")
-    model = Path(nanogpt) / "model.py"
-    require(not nanogpt or model.exists(), f"--nanogpt: {model} does not exist; name nanoGPT's folder")
-    has_bfloat16 = choose_dtype("auto", torch.device("cpu")) == torch.bfloat16
+    peer_folder = str(arguments.nanogpt or "")
+    nanogpt.check_folder(peer_folder)
+    capabilities = torch.cpu.get_capabilities()
+    has_bfloat16 = bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
     if not has_bfloat16:
         print("left out: bfloat16, for which this CPU has no instructions\n")
-    entries = bench_train.contestants(
-        nanogpt, arguments.threads, compiled=not arguments.no_compile, bfloat16=has_bfloat16
-    )
-    lines: list[bench_train.Line] = []
-    targets: list[Target] = []
-    for shape, wanted in SHAPES.items():
-        own = bench_train.measure(
+    entries = contestants(peer_folder, arguments.threads, compiled=not arguments.no_compile, bfloat16=has_bfloat16)
+    lines: list[Line] = []
+    for shape in SHAPES:
+        own = measure(
             shape, entries, repeat=arguments.repeat, num_threads=arguments.threads, patience=arguments.patience
         )
         lines += own
-        print(f"{bench_train.table(own)}\n", flush=True)
-        fastest = bench_train.best_peer(own)
-        ratio = own[0].best / fastest.best if fastest and not own[0].failed else None
-        targets.append(at_least(shape.name, "times the best peer", wanted, ratio))
-    runs = _whole_runs(arguments, targets) if arguments.run_seconds else []
+        print(f"{table(own)}\n", flush=True)
+    runs = _whole_runs(arguments) if arguments.run_seconds else []
     path = Layout(Path()).reports / "bench_train.json"
     machine = f"{platform.machine()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}"
     facts = {"torch": str(torch.__version__), "machine": machine, "threads": arguments.threads}
-    measured = {"lines": [asdict(line) for line in lines], "runs": [asdict(run) for run in runs]}
-    write_json(path, {**facts, **measured, "targets": [asdict(target) for target in targets]})
-    print(f"{as_targets(targets)}\n\nwrote {path}")
+    write_json(path, facts | {"lines": [asdict(line) for line in lines], "runs": [asdict(run) for run in runs]})
+    print(f"wrote {path}")
 
 
-def _whole_runs(arguments: argparse.Namespace, targets: list[Target]) -> list[bench_run.Watched]:
-    """Measure them, print their table, and add what they were to reach."""
+def _whole_runs(arguments: argparse.Namespace) -> list[whole_runs.Watched]:
+    """Measure them below the experiment's reports, and print their table."""
     arguments.set = []
     root = cli.experiment_of(arguments).layout.reports / "bench_run"
     arguments.set = [f"root={json.dumps(str(root))}"]
-    found = bench_run.measure(
+    found = whole_runs.measure(
         cli.experiment_of(arguments),
         seconds=arguments.run_seconds,
         repeat=arguments.repeat,
         num_threads=arguments.threads,
     )
-    print(f"{bench_run.table(found)}\n", flush=True)
-    alone, several = found
-    row = "whole runs"
-    targets.append(below(row, "seconds from the command to the first step, one process", 5, min(alone.first_step)))
-    what = f"% of the time beside steps, median, saving every {bench_run.SAVE_EVERY_SECONDS} s"
-    targets.append(below(row, what, 2, 100 * statistics.median(alone.overhead)))
-    ratio = max(several.tokens_per_second) / max(alone.tokens_per_second)
-    what = f"tokens/s of {several.processes} processes, in times one process with {alone.threads} threads"
-    targets.append(at_least(row, what, 1, ratio))
+    print(f"{whole_runs.table(found)}\n", flush=True)
     return found
 
 

@@ -1,4 +1,4 @@
-"""bench/speedrun.py: one measure for all, nanoGPT's schedule, times to the target, what is not reached."""
+"""bench/race.py: one measure for all, nanoGPT's schedule, times to the target, what is not reached."""
 
 import doctest
 import json
@@ -8,9 +8,9 @@ import sys
 import pytest
 import torch
 
+from bench import nanogpt, race, turns
 from bench import speedrun as verb
-from bench import speedrun_task as speedrun
-from bench.speedrun_task import Result, Task, as_json, contestants, ids_of, our_steps, table, val_loss
+from bench.race import Result, Task, as_json, contestants, ids_of, our_steps, table, val_loss
 from data.errors import ConfigError, DataError
 from model.gpt import MiniGPT, MiniGPTConfig
 from model_helpers import ENGLISH
@@ -22,9 +22,9 @@ SMALL = {"block_size": 8, "embedding_dim": 16, "num_heads": 2, "num_layers": 1, 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setattr(speedrun, "SIZES", SMALL)
-    monkeypatch.setattr(speedrun, "NANOGPT", speedrun.NANOGPT | {"steps": 40, "warmup_steps": 4})
-    for settings in speedrun.OURS.values():
+    monkeypatch.setattr(race, "SIZES", SMALL)
+    monkeypatch.setattr(nanogpt, "SETTINGS", nanogpt.SETTINGS | {"steps": 40, "warmup_steps": 4})
+    for settings in race.OURS.values():
         monkeypatch.setitem(settings, "steps", 40)
 
 
@@ -46,7 +46,7 @@ def test_every_contestant_learns_in_slices_until_its_steps_are_spent(maker, argu
     pipe = Pipe(200)
     threads = torch.get_num_threads()
     try:
-        speedrun.serve(pipe, maker, argument, TASK, 1)
+        race.serve(pipe, maker, argument, TASK, 1)
     finally:
         torch.set_num_threads(threads)
     assert pipe.answers[0] == "ready"
@@ -80,19 +80,19 @@ def test_both_are_measured_on_the_same_characters():
     train, val, size = ids_of(task)
     assert size == 4 and train[:4].tolist() == [0, 1, 2, 0] and val[:4].tolist() == [0, 1, 2, 3]
     seen = []
-    run_val = speedrun.val_loss
+    run_val = race.val_loss
 
     def spied(loss, ids, block_size):
         seen.append((len(ids), block_size))
         return run_val(loss, ids, block_size)
 
-    speedrun.val_loss, before = spied, speedrun.val_loss
+    race.val_loss, before = spied, race.val_loss
     try:
-        for steps, evaluate in (our_steps(task, 1, "gpt2"), speedrun.nanogpt_steps(task, 1, "")):
+        for steps, evaluate in (our_steps(task, 1, "gpt2"), race.nanogpt_steps(task, 1, "")):
             next(steps)
             evaluate()
     finally:
-        speedrun.val_loss = before
+        race.val_loss = before
     assert seen == [(80, 8)] * 2
 
 
@@ -107,7 +107,7 @@ def test_the_peer_follows_nanogpts_schedule(monkeypatch):
         return original(self, *given, **named)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", spied)
-    steps, _ = speedrun.nanogpt_steps(TASK, 1, "")
+    steps, _ = race.nanogpt_steps(TASK, 1, "")
     assert sum(1 for _ in steps) == 40
     assert rates[:4] == pytest.approx([1e-3 * share / 5 for share in (1, 2, 3, 4)])
     assert rates[4] == pytest.approx(1e-3) and max(rates) == rates[4]
@@ -131,7 +131,7 @@ def test_names_and_settings():
     assert contestants("folder")["nanoGPT"][:2] == ("nanogpt", "folder")
     assert "optimizer muon" in contestants("")["ours, modern"][2]
     assert "batch_size 12" in contestants("")["nanoGPT's settings"][2]
-    assert doctest.testmod(speedrun).attempted > 0
+    assert doctest.testmod(race).attempted > 0
 
 
 class Scripted:
@@ -143,13 +143,16 @@ class Scripted:
     def send(self, _turn):
         pass
 
+    def poll(self, _patience):
+        return True
+
     def recv(self):
         return next(self.answers)
 
 
 def raced(answers, limit=math.inf):
     result = Result("x", "")
-    speedrun._race(Task("", "", 1.5, 1), {"x": Scripted(answers)}, {"x": result}, limit)
+    race._race(Task("", "", 1.5, 1), turns.Turns({"x": Scripted(answers)}, {}), {"x": result}, limit)
     return result
 
 
@@ -214,7 +217,7 @@ def test_the_verb_measures_writes_and_prints(tmp_path, monkeypatch, capsys):
         names = [(name, settings) for name, (_, _, settings) in contestants(folder, task.ours).items()]
         return [Result(name, settings, [2.0], [2.0], [1.8], [10]) for name, settings in names]
 
-    monkeypatch.setattr(speedrun, "measure", measured)
+    monkeypatch.setattr(race, "measure", measured)
     arguments = [
         "--text",
         str(text),
@@ -259,9 +262,9 @@ def test_mistakes_are_refused(monkeypatch, arguments, message):
 
 @pytest.mark.slow
 def test_processes_take_turns_until_all_have_reached_the_target():
-    ours = {preset: settings | {"steps": 30} for preset, settings in speedrun.OURS.items()}
+    ours = {preset: settings | {"steps": 30} for preset, settings in race.OURS.items()}
     task = Task(TEXT, TEXT[:300], target=4.0, num_threads=1, slice_seconds=0.05, ours=ours)
     lines = []
-    results = speedrun.measure(task, [1], "", echo=lines.append, limit=20.0)
+    results = race.measure(task, [1], "", echo=lines.append, limit=20.0)
     assert len(lines) == 3 and all("reached after" in line for line in lines)
     assert all(result.seconds[0] is not None and result.best[0] <= 4.0 for result in results)

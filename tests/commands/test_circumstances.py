@@ -150,9 +150,7 @@ def test_closed_folders_and_impossible_names_case_42(tmp_path: Path) -> None:
         assert line.count("\n") == 1, (door, line)
         is_too_long = "long" in door or "text as" in door
         causes = (
-            ("255", os.strerror(errno.ENAMETOOLONG), "does not exist")
-            if is_too_long
-            else (os.strerror(errno.EACCES),)
+            ("255", os.strerror(errno.ENAMETOOLONG), "does not exist") if is_too_long else (os.strerror(errno.EACCES),)
         )
         assert any(cause in line for cause in causes), (door, line)
         if "/" in door or door == "texts":

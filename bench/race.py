@@ -1,13 +1,12 @@
 """Training seconds to a stated val loss: both presets beside nanoGPT's model and settings, in turns.
 
 Every contestant is a process of its own and trains for a slice, is evaluated, and waits for its next turn; what the
-machine does to one it does to all. Evaluation is not counted. The ruler is the same for all: mean nats per character
+machine does to one it does to all. Evaluation is not counted. The measure is the same for all: mean nats per character
 over every fourth window of the val text, of nanoGPT's 64 characters, so that none sees more context.
 """
 
 import dataclasses
 import math
-import multiprocessing
 import statistics
 import tempfile
 import time
@@ -19,9 +18,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
-from bench.step_times import PlainGPT2, nanogpt
+from bench import nanogpt, turns
 from compare.table import as_text
 from data.files import sha256_text
 from data.splits import Split
@@ -33,8 +31,6 @@ from tokenizer.encode_splits import load_encoded, write_encoded
 from tokenizer.train import TokenizerConfig, train_tokenizer
 
 SIZES: dict[str, Any] = {"block_size": 64, "embedding_dim": 128, "num_heads": 4, "num_layers": 4, "dropout": 0.0}
-NANOGPT = {"steps": 2000, "batch_size": 12, "warmup_steps": 100, "learning_rate": 1e-3, "minimum": 1e-4}
-"""nanoGPT's published settings for a CPU; further: beta2 0.99, weight decay 0.1, gradient clip 1."""
 OURS: dict[str, dict[str, Any]] = {
     "modern": {
         "steps": 310,
@@ -108,40 +104,15 @@ def nanogpt_steps(task: Task, seed: int, folder: str) -> tuple[Iterator[None], E
     torch.manual_seed(seed)
     train, val, vocab_size = ids_of(task)
     config = MiniGPTConfig(vocab_size, **SIZES)
-    model: Any = nanogpt(folder, config) if folder else PlainGPT2(config, has_bias=False)
-    matrices = [weight for weight in model.parameters() if weight.ndim >= 2]
-    vectors = [weight for weight in model.parameters() if weight.ndim < 2]
-    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=NANOGPT["learning_rate"], betas=(0.9, 0.99))
-    T, window = config.block_size, torch.arange(config.block_size + 1)
-
-    def rate(step: int) -> float:
-        peak, minimum, warmup = NANOGPT["learning_rate"], NANOGPT["minimum"], NANOGPT["warmup_steps"]
-        if step < warmup:
-            return peak * (step + 1) / (warmup + 1)
-        share = (step - warmup) / (NANOGPT["steps"] - warmup)
-        return minimum + 0.5 * (1.0 + math.cos(math.pi * share)) * (peak - minimum)
-
-    def steps() -> Iterator[None]:
-        model.train()
-        for step in range(int(NANOGPT["steps"])):
-            starts = torch.randint(len(train) - T, (int(NANOGPT["batch_size"]),))
-            windows = train[starts[:, None] + window]
-            for group in optimizer.param_groups:
-                group["lr"] = rate(step)
-            model(windows[:, :-1].contiguous(), windows[:, 1:].contiguous())[1].backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            yield
+    model: Any = nanogpt.from_folder(folder, config) if folder else nanogpt.PlainGPT2(config, has_bias=False)
 
     def evaluate() -> float:
         model.eval()
-        loss = val_loss(lambda inputs, targets: model(inputs, targets)[1], val, T)
+        loss = val_loss(lambda inputs, targets: model(inputs, targets)[1], val, config.block_size)
         model.train()
         return loss
 
-    return steps(), evaluate
+    return nanogpt.training_steps(model, train, config.block_size), evaluate
 
 
 def our_steps(task: Task, seed: int, preset: str) -> tuple[Iterator[None], Evaluate]:
@@ -186,7 +157,7 @@ def contestants(folder: str, ours: dict[str, dict[str, Any]] | None = None) -> d
     """Name -> the function that makes its steps, that function's argument, and its settings in words."""
     who = "nanoGPT" if folder else "nanoGPT's settings"
     found = {f"ours, {preset}": ("ours", preset, in_words(settings)) for preset, settings in (ours or OURS).items()}
-    return found | {who: ("nanogpt", folder, in_words(NANOGPT))}
+    return found | {who: ("nanogpt", folder, in_words(nanogpt.SETTINGS))}
 
 
 def in_words(settings: dict[str, Any]) -> str:
@@ -203,7 +174,7 @@ def serve(pipe: Connection, maker: str, argument: str, task: Task, seed: int) ->
     torch.set_num_threads(task.num_threads)
     steps, evaluate = {"ours": our_steps, "nanogpt": nanogpt_steps}[maker](task, seed, argument)
     spent, num_steps, is_done = 0.0, 0, False
-    pipe.send("ready")
+    pipe.send(turns.READY)
     while pipe.recv() is not None:
         started = time.perf_counter()
         while not is_done and time.perf_counter() - started < task.slice_seconds:
@@ -219,24 +190,12 @@ def measure(
     """All contestants for each of `seeds`, in turns; one that has spent `limit` seconds of training is stopped."""
     entries = contestants(folder, task.ours)
     results = {name: Result(name, settings) for name, (_, _, settings) in entries.items()}
-    context = multiprocessing.get_context("spawn")
     for seed in seeds:
-        pipes: dict[str, Connection] = {}
-        processes = []
-        try:
-            for name, (maker, argument, _) in entries.items():  # one after the other: none starts beside a turn
-                pipe, theirs = context.Pipe()
-                process = context.Process(target=serve, args=(theirs, maker, argument, task, seed), daemon=True)
-                process.start()
-                processes.append(process)
-                theirs.close()
-                pipe.recv()
-                pipes[name] = pipe
-            _race(task, pipes, results, limit)
-        finally:
-            for process in processes:
-                process.kill()
-                process.join()
+        targets = {name: (serve, (maker, argument, task, seed)) for name, (maker, argument, _) in entries.items()}
+        with turns.started(targets) as running:
+            for name, reason in running.failed.items():
+                raise RuntimeError(f"{name}, seed {seed}: {reason}")
+            _race(task, running, results, limit)
         for result in results.values():
             reached = result.seconds[-1]
             when = f"reached after {reached:.1f} s" if reached is not None else "not reached"
@@ -244,15 +203,14 @@ def measure(
     return list(results.values())
 
 
-def _race(task: Task, pipes: dict[str, Connection], results: dict[str, Result], limit: float) -> None:
+def _race(task: Task, turns_of: turns.Turns, results: dict[str, Result], limit: float) -> None:
     """Slices in turns until each has reached the target, or has no steps left."""
-    for name in pipes:
+    for name in turns_of.pipes:
         results[name].best.append(math.inf)
-    running = list(pipes)
+    running = list(turns_of.pipes)
     while running:
         for name in list(running):
-            pipes[name].send(True)
-            spent, num_steps, loss, is_done = pipes[name].recv()
+            spent, num_steps, loss, is_done = turns_of.ask(name)
             own = results[name]
             own.best[-1] = min(own.best[-1], loss)
             if loss <= task.target or is_done or spent >= limit:
