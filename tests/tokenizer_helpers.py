@@ -22,6 +22,7 @@ from tokenizer.engine.piece import MergeTable
 from tokenizer.reference import Pair, TieBreak, Training
 
 PROJECT = Path(__file__).resolve().parents[1]
+FIXTURES = Path(__file__).resolve().parent / "fixtures"
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 EVERY_BYTE = [bytes([byte]) for byte in range(256)]
