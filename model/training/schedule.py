@@ -104,7 +104,7 @@ class TrainConfig:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """`auto` takes a GPU if there is one."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Of the matrix products; `auto` takes bfloat16 where the hardware has instructions for it."""
+    """Of the matrix products; `auto` takes bfloat16 on a GPU that has instructions for it, float32 on every CPU."""
     compile: Literal["auto", "on", "off"] = "auto"
     """torch.compile; `auto` takes it on a GPU with a C compiler, never on a CPU, which has its own kernels."""
 
@@ -150,15 +150,14 @@ def choose_device(wanted: str) -> torch.device:
 
 
 def choose_dtype(wanted: str, device: torch.device) -> torch.dtype:
-    """The type of matrix products for `auto`, `float32` or `bfloat16` on `device`."""
+    """The type of matrix products for `auto`, `float32` or `bfloat16` on `device`.
+
+    `auto` is float32 on every CPU, also on those with bfloat16 instructions: the kernels of `model.fused` are in
+    float32 and faster there, and a figure does not change with the model of the CPU.
+    """
     if wanted != "auto":
         return torch.float32 if wanted == "float32" else torch.bfloat16
-    if device.type == "cuda":
-        has_bfloat16 = torch.cuda.is_bf16_supported()
-    else:
-        capabilities = torch.cpu.get_capabilities()
-        has_bfloat16 = bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
-    return torch.bfloat16 if has_bfloat16 else torch.float32
+    return torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
 
 
 def choose_compile(wanted: str, device: torch.device) -> bool:

@@ -192,12 +192,13 @@ def test_torch_compile_on_a_cpu_is_refused(house, tmp_path):
     assert not choose_compile("off", torch.device("cuda"))
 
 
-def test_auto_dtype_follows_the_hardware(monkeypatch):
-    cpu = torch.device("cpu")
-    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"avx2": True})
-    assert choose_dtype("auto", cpu) == torch.float32
-    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"avx512_bf16": True})
-    assert choose_dtype("auto", cpu) == torch.bfloat16
+def test_auto_dtype_is_float32_on_every_cpu(monkeypatch):
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    for has_bfloat16 in (False, True):
+        monkeypatch.setattr("torch.cpu.get_capabilities", lambda has=has_bfloat16: {"avx512_bf16": has})
+        monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda has=has_bfloat16: has)
+        assert choose_dtype("auto", cpu) == torch.float32
+        assert choose_dtype("auto", gpu) == (torch.bfloat16 if has_bfloat16 else torch.float32)
     assert choose_dtype("float32", cpu) == torch.float32 and choose_dtype("bfloat16", cpu) == torch.bfloat16
 
 
