@@ -111,4 +111,4 @@ check: $(READY) ## format, lint, types, import direction
 
 clean: ## remove caches; results stay (`rm -r demo` removes the demo)
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info
-	find data tokenizer model compare scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find data tokenizer model compare bench scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +

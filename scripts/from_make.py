@@ -80,7 +80,14 @@ SWITCHES = {
 LISTS = {verb: {"SET": "--set"} for verb in EXPERIMENTS} | {"speedrun": {"SET": "--set", "MODERN": "--modern"}}
 """Verb -> variable -> the option that is given once for each of its settings."""
 
-MODULES = {"bench": "bench_tokenizer", "bench-train": "bench_train", "check-gpu": "check_gpu"}
+MODULES = {
+    "bench": "bench.tokenizer",
+    "bench-train": "bench.train_step",
+    "speedrun": "bench.speedrun",
+    "ablate": "bench.ablate",
+    "check-gpu": "bench.gpu",
+}
+"""Verb -> its module, where that is not scripts.VERB."""
 TARGET = "MAKE_TARGET"
 """Where the Makefile puts the name of the target, such as train-bpe."""
 _TRAIN = "train-"
@@ -147,7 +154,7 @@ def _without_outer_quotes(setting: str) -> str:
 
 def command_of(verb: str, environment: Mapping[str, str]) -> list[str] | None:
     """The program that has to run `verb` in the place of this one, if there is one. Raises ConfigError."""
-    module = f"scripts.{MODULES.get(verb, verb.replace('-', '_'))}"
+    module = MODULES.get(verb, f"scripts.{verb}")
     if verb == "bench" and environment.get("BENCH_PYTHON"):
         return [environment["BENCH_PYTHON"], "-m", module]
     if verb == "train" and "PROCESSES" in environment:
@@ -174,10 +181,10 @@ def main() -> None:
     verb = sys.argv[1]
     arguments = arguments_of(verb, os.environ)
     command = command_of(verb, os.environ)
-    module = MODULES.get(verb, verb.replace("-", "_"))
-    sys.argv = [f"scripts.{module}", *arguments]  # an error's message names the experiment that stands there
+    module = MODULES.get(verb, f"scripts.{verb}")
+    sys.argv = [module, *arguments]  # an error's message names the experiment that stands there
     if command is None:
-        importlib.import_module(f"scripts.{module}").main(arguments)
+        importlib.import_module(module).main(arguments)
         return
     environment = dict(os.environ)
     if verb == "train" and "OMP_NUM_THREADS" not in environment:

@@ -28,7 +28,7 @@ def load_local_text(
 ) -> Corpus:
     """Read UTF-8 files as documents: each file one, or cut at `separator`.
 
-    `paths` maps a split (None: by hash) to files, folders and globs; data.sources.walk says what is taken. `root` is where the
+    `paths` maps a split (None: by hash) to files, folders and globs; `walk` says what is taken. `root` is where the
     experiment writes. An empty file is left out, unless it is named outright. The hashes are of the bytes that were
     read. Raises DataError for a path that matches nothing and for a file that is unreadable, binary, not UTF-8, given
     for two splits, empty and named outright, or changed while it was read, and for a separator that occurs in no file.

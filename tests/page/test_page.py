@@ -146,11 +146,11 @@ def test_templates_are_shipped() -> None:
 
     root = Path(__file__).resolve().parents[2]
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    assert project["tool"]["setuptools"]["package-data"]["compare"] == ["templates/*"]
+    assert project["tool"]["setuptools"]["package-data"]["compare.page"] == ["templates/*"]
 
 
 def test_scripts_cannot_end_their_element() -> None:
-    for path in (Path(__file__).resolve().parents[2] / "compare" / "templates").glob("*.js"):
+    for path in (Path(__file__).resolve().parents[2] / "compare" / "page" / "templates").glob("*.js"):
         text = path.read_text(encoding="utf-8").lower()
         assert "</script" not in text and "<!--" not in text
         assert text.count("\n") <= 350

@@ -465,8 +465,8 @@ def test_no_line_of_the_project_unpickles() -> None:
     """Every torch.load says weights_only=True and every np.load allow_pickle=False; nothing calls pickle's readers."""
     wanted = {("torch", "load"): ("weights_only", True), ("np", "load"): ("allow_pickle", False)}
     seen = set()
-    for package in ("data", "tokenizer", "model", "compare", "scripts"):
-        for path in (ROOT / package).glob("*.py"):
+    for package in ("data", "tokenizer", "model", "compare", "bench", "scripts"):
+        for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                     continue
