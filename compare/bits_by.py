@@ -26,7 +26,8 @@ from compare.characters import (
     character_starts,
     document_char_offsets,
 )
-from compare.figures import NOT_DIVIDED, is_divided_by_spaces
+from compare.figures import NOT_DIVIDED
+from data.clean import is_divided_by_spaces
 from data.errors import ReportError
 from data.files import sha256_text
 from model.evaluate import Evaluation

@@ -9,8 +9,6 @@ MOST_COLUMNS = 15
 NO_FIGURE = "–"
 NOT_DIVIDED = "this text is not divided by spaces"
 
-_CHARACTERS_PER_SPACE = 100  # a text with fewer spaces has no words that white space could tell apart
-_SPACES = " \t\u00a0"  # U+3000 only indents paragraphs of Chinese; lines are not words
 _LARGEST_FLOAT = 10**300
 _MOST_SEEDS_COLUMNS = 24
 
@@ -54,15 +52,6 @@ def log10_mean(log10s: Sequence[float]) -> float:
     """
     largest = max(log10s)
     return largest + math.log10(sum(10.0 ** (one - largest) for one in log10s) / len(log10s))
-
-
-def is_divided_by_spaces(text: str) -> bool:
-    """Whether `text` has a space in every 100 characters on average; without them a count of words means nothing.
-
-    >>> is_divided_by_spaces("one two"), is_divided_by_spaces("中文没有空格。" * 20)
-    (True, False)
-    """
-    return sum(map(text.count, _SPACES)) >= len(text) // _CHARACTERS_PER_SPACE
 
 
 def seeds_in_words(seeds: Sequence[int]) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 from compare.baselines.scores import BASELINES, baselines_of
 from compare.bits_by import where_bits_go
 from compare.experiment import Experiment
-from compare.figures import is_divided_by_spaces
 from compare.grids.tune import rate_sentence
 from compare.neighbours import marginal_of_these_runs, sweep_of_this_text
 from compare.page.curves import curve_paths, draw_curves
@@ -30,6 +29,7 @@ from compare.table import (
     row_of,
     table_cells,
 )
+from data.clean import is_divided_by_spaces
 from data.errors import DataError
 from data.files import read_json, sha256_file, write_json, write_text
 from data.inputs import inputs_of, is_sealed, output_hashes, seal, text_input

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from data.errors import DataError
 
 BYTE_ORDER_MARK = "\ufeff"
+_SPACES = " \t\u00a0"  # U+3000 only indents paragraphs of Chinese; lines are not words
+_CHARACTERS_PER_SPACE = 100  # a text with fewer spaces has no words that white space could tell apart
 _WIKITEXT_JOIN = re.compile(" @([-,.])@ ")
 _LINE_EDGE_SPACE = re.compile("^ | $", re.MULTILINE)  # MULTILINE knows one line end only, \n
 
@@ -41,6 +43,15 @@ def wikitext(text: str) -> str:
 
 
 CLEANINGS: dict[str, Callable[[str], str]] = {"minimal": minimal, "wikitext": wikitext}
+
+
+def is_divided_by_spaces(text: str) -> bool:
+    """Whether `text` has a space in every 100 characters on average; without them a count of words means nothing.
+
+    >>> is_divided_by_spaces("one two"), is_divided_by_spaces("中文没有空格。" * 20)
+    (True, False)
+    """
+    return sum(map(text.count, _SPACES)) >= len(text) // _CHARACTERS_PER_SPACE
 
 
 def end_with_newline(text: str) -> str:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from compare.experiment import Experiment
-from compare.page.curves import picture_names
 from compare.runs import Entry, all_runs, check_comparable
 from compare.table import as_text
 from data.errors import ConfigError, DataError
 from data.files import atomic_write, read_json, write_json
 from data.inputs import is_sealed, output_hashes, seal
+from tokenizer.studies.pictures import picture_names
 from tokenizer.train import BPE_KINDS
 
 JSON = "sweep.json"

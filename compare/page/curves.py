@@ -6,32 +6,14 @@ from pathlib import Path
 from compare.page.data import curves
 from compare.runs import Entry
 from data.files import atomic_write
-from data.show import code_of, shorten, visible
+from tokenizer.studies.pictures import COLOURS, FORMATS, STYLES, picture_names
 
-# Okabe and Ito's palette: told apart by colour-blind readers. Line styles differ as well.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_STYLES = ("-", "--", "-.", ":")
 _STEMS = {"characters": "curve_characters", "seconds": "curve_seconds"}
-FORMATS = ("svg", "png")
-_NAME_COLUMNS = 30
 
 
 def curve_paths(folder: Path) -> list[Path]:
     """The picture files that `draw_curves` writes."""
     return [folder / f"{stem}.{form}" for stem in _STEMS.values() for form in FORMATS]
-
-
-def picture_names(names: Sequence[str]) -> dict[str, str]:
-    """What a picture calls each name: short, in characters that its font has, others by their code; all different."""
-    from matplotlib.font_manager import FontProperties, findfont, get_font
-
-    font = get_font(findfont(FontProperties()))
-    drawn = ["".join(c if font.get_char_index(ord(c)) else code_of(c) for c in visible(name)) for name in names]
-    short = [shorten(name, _NAME_COLUMNS) for name in drawn]
-    labels = [
-        f"{label} (number {number})" if short.count(label) > 1 else label for number, label in enumerate(short, start=1)
-    ]
-    return {name: label.replace("$", r"\$") for name, label in zip(names, labels, strict=True)}
 
 
 def draw_curves(folder: Path, entries: Sequence[Entry]) -> None:
@@ -50,12 +32,12 @@ def draw_curves(folder: Path, entries: Sequence[Entry]) -> None:
         figure = Figure(figsize=(7.0, 4.2), dpi=150, layout="constrained")
         axes = figure.add_subplot()
         for number, series in enumerate(picture["series"]):
-            colour = _COLOURS[number % len(_COLOURS)]
+            colour = COLOURS[number % len(COLOURS)]
             axes.plot(
                 series["x"],
                 series["mean"],
                 color=colour,
-                linestyle=_STYLES[number % len(_STYLES)],
+                linestyle=STYLES[number % len(STYLES)],
                 marker="o",
                 markersize=3,
                 label=f"{names[series['name']]} ({sizes[series['name']]:,} tokens)",

@@ -10,17 +10,18 @@ import pytest
 
 from chain_helpers import experiment_values, write_experiment
 from compare.experiment import load_experiment
-from compare.figures import NOT_DIVIDED, figure, is_divided_by_spaces, log10_mean, power_of_ten, seeds_in_words
-from compare.page.curves import picture_names
+from compare.figures import NOT_DIVIDED, figure, log10_mean, power_of_ten, seeds_in_words
 from compare.page.render import render_page
 from compare.report import comparison_text
 from compare.runs import Entry
 from compare.steps import Steps
 from compare.table import TERMINAL_COLUMNS, as_text, names_in_tables, row_of, table_cells
+from data.clean import is_divided_by_spaces
 from data.errors import UserError
 from data.files import read_json
 from data.show import columns, counted, pad, short_names, shorten, wrapped
 from page_helpers import entries_of, every_tokenizer, full_page, full_summary
+from tokenizer.studies.pictures import picture_names
 
 LONG, CHINESE, OTHER = "n" * 60, "字" * 60, "m" * 59 + "x"
 

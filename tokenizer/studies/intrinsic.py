@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compare.figures import is_divided_by_spaces
+from data.clean import is_divided_by_spaces
 from data.errors import ReportError, TokenizerError
 from tokenizer.base import Int64Array, Tokenizer
 from tokenizer.bpe import BPETokenizer

@@ -4,20 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compare.page.curves import picture_names
 from data.files import atomic_write
+from tokenizer.studies.pictures import COLOURS, FORMATS, STYLES, picture_names
 
-# As in the curves of the comparison: Okabe and Ito's palette, and line styles that differ as well.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
-_STYLES = ("-", "--", "-.", ":")
-_FORMATS = ("svg", "png")
 _SHOWN = "test"
 _STEM = "study"
 
 
 def study_plot_paths(folder: Path) -> list[Path]:
     """The picture files that `draw_study` writes."""
-    return [folder / f"{_STEM}.{form}" for form in _FORMATS]
+    return [folder / f"{_STEM}.{form}" for form in FORMATS]
 
 
 def draw_study(folder: Path, study: Mapping[str, Any]) -> None:
@@ -34,7 +30,7 @@ def draw_study(folder: Path, study: Mapping[str, Any]) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     # Without a date and with a fixed salt the same study gives the same bytes.
     with matplotlib.rc_context({"svg.hashsalt": _STEM}):
-        for form, path in zip(_FORMATS, study_plot_paths(folder), strict=True):
+        for form, path in zip(FORMATS, study_plot_paths(folder), strict=True):
             with atomic_write(path) as file:
                 figure.savefig(file, format=form, metadata={"Date": None} if form == "svg" else None)
 
@@ -47,8 +43,8 @@ def _draw_compression(axes: Any, study: Mapping[str, Any]) -> None:
         axes.plot(
             [point["tokens"] for point in points],
             [point[_SHOWN]["bytes_per_token"] for point in points],
-            color=_COLOURS[number % len(_COLOURS)],
-            linestyle=_STYLES[number % len(_STYLES)],
+            color=COLOURS[number % len(COLOURS)],
+            linestyle=STYLES[number % len(STYLES)],
             marker="o",
             markersize=4,
             label=_label(name),
@@ -67,7 +63,7 @@ def _draw_glued(axes: Any, study: Mapping[str, Any]) -> None:
     bars = axes.barh(
         [_label(name) for name in vocabularies],
         [100 * vocabulary["glued"]["share_of_learned"] for vocabulary in vocabularies.values()],
-        color=_COLOURS[: len(vocabularies)],
+        color=COLOURS[: len(vocabularies)],
     )
     axes.bar_label(bars, [f"{vocabulary['glued']['count']:,}" for vocabulary in vocabularies.values()], padding=3)
     axes.margins(x=0.2)
