@@ -1,0 +1,135 @@
+"""The verdict in words: first the answer in plain sentences, then how sure it is, pair by pair."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from compare.certainty.intervals import ASSUMED_SEED_SD
+from compare.certainty.pairs import BLOCK_CHARACTERS, Certainty, Pair
+from data.show import counted
+
+VERSION = 1
+"""Of verdict.json; it goes up when a key changes its meaning or goes."""
+
+
+def answer(certainty: Certainty, stronger: Sequence[str] = ()) -> str:
+    """The answer in one to four short sentences, for the top of a page.
+
+    `stronger` names the n-grams and compressors that need fewer bits than every contestant.
+    """
+    base = certainty.baseline
+    groups: dict[str, list[str]] = {"better": [], "equal": [], "worse": [], "undecided": []}
+    for pair in certainty.pairs_with_baseline:
+        groups[_seen_from(pair, base)].append(pair.b if pair.a == base else pair.a)
+    sentences = [_too_little(stronger)] if stronger else []
+    if groups["better"]:
+        sentences.append(f"{_listed(groups['better'])} {_is(groups['better'])} better than {base}.")
+    if groups["equal"]:
+        sentences.append(f"{_listed([*groups['equal'], base])} are equal.")
+    if groups["worse"]:
+        sentences.append(f"{_listed(groups['worse'])} {_is(groups['worse'])} worse than {base}.")
+    if groups["undecided"]:
+        sentences.append(f"Not decided between {base} and {_listed(groups['undecided'], 'or')}.")
+    return " ".join(sentences) or f"{base} is the only contestant."
+
+
+def how_sure(certainty: Certainty) -> list[str]:
+    """One sentence for each pair with the baseline: the difference, its interval, and what it rests on."""
+    if not certainty.pairs:
+        only = certainty.contestants[0]
+        return [f"{only.name} needs {only.mean:.3f} bits per character; there is nobody to compare it with."]
+    return [pair_sentence(pair, certainty) for pair in certainty.pairs_with_baseline]
+
+
+def pair_sentence(pair: Pair, certainty: Certainty) -> str:
+    """The outcome of one pair with interval and evidence."""
+    gap, rests = abs(pair.difference), evidence(pair, certainty)
+    if pair.outcome in ("a", "b"):
+        return f"{pair.better} needs {gap:.3f} fewer bits per character than {pair.worse} ({rests})."
+    if pair.outcome == "equal":
+        return (
+            f"{pair.a} and {pair.b} are equal: they differ by {gap:.3f} bits per character, and no more than "
+            f"{pair.margin:.3f} is likely ({rests})."
+        )
+    return (
+        f"{pair.better} needs {gap:.3f} fewer bits per character than {pair.worse}, which is not decided ({rests}): "
+        f"{pair.reason}."
+    )
+
+
+def evidence(pair: Pair, certainty: Certainty) -> str:
+    """The interval of the lead, and how many documents and seeds it rests on."""
+    seeds = "one seed, training noise assumed" if len(pair.by_seed) == 1 else counted(len(pair.by_seed), "seed")
+    if pair.lead_interval is None:
+        return f"no interval, {seeds}"
+    if pair.documents is not None:
+        over = counted(certainty.num_documents, "document")
+    else:
+        over = f"{counted(certainty.num_blocks, 'block')} of {BLOCK_CHARACTERS:,} characters of one document"
+    return f"95 % interval {pair.lead_interval}, over {over} and {seeds}"
+
+
+def noise_sentence(certainty: Certainty) -> str | None:
+    """What is assumed of training noise, where it was not measured; None where it was."""
+    if len(certainty.seeds) > 1:
+        return None
+    return (
+        f"Training noise is assumed, because there is one seed: a standard deviation of {ASSUMED_SEED_SD} bits per "
+        "character for each contestant (measured with three seeds at 1e12 FLOPs with 3 layers of 96). With "
+        "`seeds: [1, 2, 3]` it is measured."
+    )
+
+
+def as_json(certainty: Certainty, *, test_chars: int, budget: str, stronger: Sequence[str] = ()) -> dict[str, Any]:
+    """verdict.json: the verdict for programs. docs/method.md describes the keys."""
+    return {
+        "version": VERSION,
+        "answer": answer(certainty, stronger),
+        "baseline": certainty.baseline,
+        "stronger_than_all_models": list(stronger),
+        "budget": budget,
+        "test_characters": test_chars,
+        "documents": certainty.num_documents,
+        "seeds": list(certainty.seeds),
+        "training_noise": "measured" if len(certainty.seeds) > 1 else "assumed",
+        "contestants": {
+            one.name: {"bits_per_char": one.mean, "by_seed": list(one.bits_per_char), "sd": one.sd}
+            for one in certainty.contestants
+        },
+        "pairs": [_pair_json(pair) for pair in certainty.pairs],
+    }
+
+
+def _pair_json(pair: Pair) -> dict[str, Any]:
+    names: Mapping[str, str] = {"a": "better", "b": "worse", "equal": "equal", "undecided": "undecided"}
+    return {
+        "a": pair.a,
+        "b": pair.b,
+        "difference": pair.difference,
+        "interval": None if pair.interval is None else asdict(pair.interval),
+        "margin": pair.margin,
+        "outcome": names[pair.outcome],
+        "reason": pair.reason,
+    }
+
+
+def _seen_from(pair: Pair, base: str) -> str:
+    """What the other one of the pair is, seen from `base`."""
+    if pair.outcome in ("equal", "undecided"):
+        return pair.outcome
+    winner = pair.a if pair.outcome == "a" else pair.b
+    return "worse" if winner == base else "better"
+
+
+def _too_little(stronger: Sequence[str]) -> str:
+    needs = "needs" if len(stronger) == 1 else "need"
+    return f"Too little training to say: {_listed(stronger)} {needs} fewer bits than every model."
+
+
+def _is(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _listed(names: Sequence[str], word: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
