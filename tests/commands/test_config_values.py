@@ -26,6 +26,7 @@ from data.yaml_file import MOST_BYTES, parse_yaml
 from model.evaluate import EvaluateConfig
 from model.gpt import MiniGPTConfig
 from model.training.schedule import Budget, TrainConfig
+from scripts import from_make
 from tokenizer.studies.study import StudyConfig
 from tokenizer.train import TokenizerConfig
 
@@ -442,7 +443,7 @@ def test_case_48_a_strange_number_is_a_config_error_or_lies_in_the_range(cls: ty
 def test_the_list_of_configurations_is_whole() -> None:
     found = set()
     for room in ("data", "tokenizer", "model", "compare"):
-        for path in (ROOT / room).glob("*.py"):
+        for path in (ROOT / room).rglob("*.py"):
             found |= set(re.findall(r"^class (\w*(?:Config|Budget))\b", path.read_text(encoding="utf-8"), re.MULTILINE))
     assert found == {cls.__name__ for cls in CONFIGS}
 
@@ -454,12 +455,11 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
     class StoppedError(Exception):
         pass
 
-    for path in sorted((ROOT / "scripts").glob("*.py")):
-        if path.stem in ("__init__", "cli", "options", "from_make", "warm"):
-            continue
-        module = importlib.import_module(f"scripts.{path.stem}")
+    verbs = {*from_make.VALUES, *from_make.EXPERIMENTS, *from_make.SWITCHES, "calibrate"}
+    for verb in sorted(verbs):
+        module = importlib.import_module(from_make.MODULES.get(verb, f"scripts.{verb}"))
 
-        def stop(self: options.Parser, *_args: Any, stem: str = path.stem, **_more: Any) -> None:
+        def stop(self: options.Parser, *_args: Any, stem: str = verb, **_more: Any) -> None:
             found[stem] = self
             raise StoppedError
 
