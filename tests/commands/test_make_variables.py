@@ -165,7 +165,7 @@ def test_case_36_help_set_up_and_the_demo_run_nothing(house: Path) -> None:
 def test_case_36_case_52_make_trace_traces_the_text_that_was_typed(text: str) -> None:
     if not list((ROOT / ".venv").glob(".ready-*")):
         pytest.skip("the tests do not run from `make test`")
-    command = ["make", "trace", f"TEXT={text}", "MERGES=0", "JSON=1"]
+    command = ["make", "--no-print-directory", "trace", f"TEXT={text}", "MERGES=0", "JSON=1"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
     documents = json.loads(result.stdout)["sequences"]
