@@ -55,6 +55,29 @@ class _Windows:
         return _Windows(self.starts[which], self.hashes[which])
 
 
+class Components:
+    """Sets of documents that grow together: which belong to one connected component."""
+
+    def __init__(self, num_documents: int) -> None:
+        """Every document is a component of its own."""
+        self._parents = list(range(num_documents))
+
+    def join(self, one: int, other: int) -> None:
+        """Make one component of two; its root is its first document, whatever the order of joining."""
+        low, high = sorted((self._root(one), self._root(other)))
+        self._parents[high] = low
+
+    def roots(self) -> list[int]:
+        """The first document of each document's component."""
+        return [self._root(document) for document in range(len(self._parents))]
+
+    def _root(self, document: int) -> int:
+        while self._parents[document] != document:
+            self._parents[document] = self._parents[self._parents[document]]
+            document = self._parents[document]
+        return document
+
+
 def covered(held_out: Text, train: Text, length: int, *, within: BoolArray | None = None) -> BoolArray:
     """(N,): which characters of `held_out` lie in a string of `length` or more characters that stands in `train`.
 
@@ -85,27 +108,14 @@ def shared_groups(text: Text, length: int) -> Int64Array:
 
     Groups are the connected components of "have a string of `length` characters in common".
     """
-    parents = list(range(len(text.offsets) - 1))
+    components = Components(len(text.offsets) - 1)
     num_parts = max(1, -(-len(text.codes) // (2 * _BLOCK_WINDOWS)))
     for part in range(num_parts):  # the windows whose hashes fall into this part, from the whole text
         windows = _repeated(text, length, part, num_parts)
         document_of = np.searchsorted(text.offsets, windows.starts, side="right") - 1
         for one, other in _equal_pairs(text.codes, windows, document_of, length):
-            _join(parents, one, other)
-    return np.array([_root(parents, document) for document in range(len(parents))], dtype=np.int64)
-
-
-def _root(parents: list[int], document: int) -> int:
-    while parents[document] != document:
-        parents[document] = parents[parents[document]]
-        document = parents[document]
-    return document
-
-
-def _join(parents: list[int], one: int, other: int) -> None:
-    """Make one component of two; its root is its first document, whatever the order of joining."""
-    low, high = sorted((_root(parents, one), _root(parents, other)))
-    parents[high] = low
+            components.join(one, other)
+    return np.array(components.roots(), dtype=np.int64)
 
 
 def _stands_in(codes: Codes, wanted: _Windows, train_codes: Codes, train: _Windows, length: int) -> BoolArray:
