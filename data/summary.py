@@ -110,15 +110,17 @@ def _shared(entry: Mapping[str, Any]) -> list[str]:
     ]
     if groups:
         largest = groups["largest"]
-        lines.append(
-            f"groups: {groups['number']:,} of documents that share {groups['shared_characters']} characters; the "
-            f"largest ({largest['documents']:,} document{'s' * (largest['documents'] != 1)}, {largest['share']:.1%} of "
-            f"the characters) is in {largest['split']}; val and test are the less repetitive part of the text"
+        number = f"{largest['documents']:,} document{'s' * (largest['documents'] != 1)}"
+        line = (
+            f"groups: documents that share {groups['shared_characters']} characters form {groups['number']:,} groups; "
+            f"the largest ({number}, {largest['share']:.1%} of the characters) is in {largest['split']}"
         )
+        is_selective = largest["split"] == "train" and largest["documents"] > 1
+        lines.append(f"{line}; val and test are the less repetitive part of the text" if is_selective else line)
     worst = max((found[split] for split in ("test", "val")), key=lambda one: one["shares"][str(DECISIVE_LENGTH)])
     if worst["shares"][str(DECISIVE_LENGTH)] > LARGEST_SHARE:
         most = worst["documents"][0]
-        way_on = "give others, or compare on the part that train does not hold"
+        way_on = f"take such passages out of train or out of {worst['split']}"
         if entry["division"]["by"] == "hash":
             way_on = "`group_shared: true` in the corpus block keeps documents that share strings in one split"
         lines.append(

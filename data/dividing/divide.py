@@ -170,9 +170,9 @@ def _refuse_too_few(sizes: Mapping[bytes, int], advice: str, documents: Sequence
         raise DataError(f"the corpus is empty: no document holds more than white space; {advice}")
     if num_texts >= len(SPLITS):
         raise DataError(
-            f"the {total:,} documents form only {len(sizes)} group{'s' * (len(sizes) != 1)} that share no string of "
-            f"{SHARED_CHARACTERS} characters, and a group stays in one split; train, val and test need one each: take "
-            "out what the documents repeat (a licence, a header), or set `group_shared: false` in the corpus block"
+            f"the {total:,} documents form only {len(sizes)} group{'s' * (len(sizes) != 1)}: those that share a string "
+            f"of {SHARED_CHARACTERS} characters stay in one split; train, val and test need a group each: take out "
+            "what the documents repeat (a licence, a header), or set `group_shared: false` in the corpus block"
         )
     if total > num_texts:
         raise DataError(

@@ -217,7 +217,9 @@ def test_too_few_groups_are_refused_with_the_way_on() -> None:
     texts = [f"{unlike(number)}{LICENCE}\n" for number in range(39)] + [unlike(99)]
     with pytest.raises(DataError) as caught:
         clean_and_divide(documents(texts), "minimal", FRACTIONS, group_shared=True)
-    assert "the 40 documents form only 2 groups that share no string of 50 characters" in str(caught.value)
+    assert "the 40 documents form only 2 groups: those that share a string of 50 characters stay in one" in str(
+        caught.value
+    )
     assert "`group_shared: false`" in str(caught.value)
     clean_and_divide(documents(texts), "minimal", FRACTIONS)
     with pytest.raises(DataError, match="the 9 documents hold only 2 distinct texts"):
@@ -282,7 +284,7 @@ def test_group_shared_brings_it_to_zero(printed: Any) -> None:
     assert entry["division"]["groups"]["number"] == 41
     assert not [line for line in lines if line.startswith("warning")]
     assert "documents that share 50 characters in one split" in lines[1]
-    assert "the largest (20 documents, " in line_with(lines, "groups: 41 ")
+    assert "form 41 groups; the largest (20 documents, " in line_with(lines, "groups: ")
     assert line_with(lines, "groups: ").endswith("in train; val and test are the less repetitive part of the text")
 
 
@@ -292,6 +294,7 @@ def test_given_splits_are_told_another_way_on(printed: Any) -> None:
     lines = printed(**{split: f"{split}.txt" for split in SPLITS})
     warning = line_with(lines, "warning: ")
     assert "of val stands in train" in warning and "group_shared" not in warning and "val.txt" in warning
+    assert warning.endswith("take such passages out of train or out of val")
 
 
 @pytest.mark.parametrize(
