@@ -213,6 +213,12 @@ def test_place_puts_all_large_units_into_train() -> None:
     assert set(placed.values()) == set(SPLITS)
 
 
+def test_place_keeps_train_what_is_for_train_where_a_border_lies_nearer() -> None:
+    keys = [bytes([number]) for number in range(5)]
+    placed = place(dict(zip(keys, [1, 1, 1, 1, 3], strict=True)), (0.2, 0.4, 0.4), set(keys[:3]))
+    assert [placed[key] for key in keys] == ["train", "train", "train", "val", "test"]
+
+
 def test_too_few_groups_are_refused_with_the_way_on() -> None:
     texts = [f"{unlike(number)}{LICENCE}\n" for number in range(39)] + [unlike(99)]
     with pytest.raises(DataError) as caught:
