@@ -14,6 +14,7 @@ from data.clean import find_lone_surrogate
 from data.config import require
 from data.dividing.divide import clean_and_divide, describe_division
 from data.dividing.repeats import find_repeats, refuse_repeats
+from data.dividing.shared import measure_shared
 from data.inputs import is_sealed
 from data.layout import SPLITS, Layout
 from data.lock import alone
@@ -26,7 +27,7 @@ from data.splits import Corpus, kept_manifests, outputs_match, read_manifests, w
 
 logger = logging.getLogger(__name__)
 
-MANIFEST_FORMAT = 2
+MANIFEST_FORMAT = 3
 """Goes up when the same source and config would give another output, so that old outputs are made anew."""
 DEFAULT_MAX_CHARACTERS = 20_000_000
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -35,6 +36,7 @@ _WIKITEXT = ("wikitext2", "wikitext2-tokens")
 _OPTIONS = {  # option -> the sources that know it
     **dict.fromkeys(("paths", "train", "val", "test", "separator"), ("text",)),
     "fractions": ("text", "hub"),
+    "group_shared": ("text", "hub", "pydocs"),
     "allow_repeated_documents": ("text", *_WIKITEXT),
     "revision": ("hub", *_WIKITEXT),
     **dict.fromkeys(("dataset", "config", "split", "text_column", "max_characters"), ("hub",)),
@@ -76,6 +78,10 @@ class CorpusConfig:
     """`text` with `paths`, and `hub`: shares of train, val and test among the documents; they add up to 1. val and test
     get the whole number of documents nearest to their share, at least one, train the rest. Which ones is decided by
     hashes of their texts. Documents that are equal up to white space stay in one split."""
+    group_shared: bool | None = None
+    """`text` with `paths`, `hub`, `pydocs`: whether documents that have a string of 50 characters in common (directly
+    or through others) stay in one split, so that no such string of val or test stands in train. A group that is
+    larger than val or test is to be goes to train. null: `pydocs` does so, the others do not."""
     allow_repeated_documents: bool = False
     """`text`, `wikitext2`: whether more than 5 % of a split's characters may stand in documents that are in another
     split too, equal up to white space. Where that is so, scores say partly what was learned by heart."""
@@ -135,6 +141,10 @@ class CorpusConfig:
                 self.fractions == CorpusConfig.fractions,
                 "`fractions` divides the documents of `paths`; with `train`, `val` and `test` remove it",
             )
+            require(
+                not self.group_shared,
+                "`group_shared` divides the documents of `paths`; with `train`, `val` and `test` remove it",
+            )
         else:
             require(not given, f"give either `paths` or `train`, `val` and `test`; found `paths` and {given}")
             require(len(self.paths) > 0, "`paths` is empty; give at least one file, folder or glob")
@@ -148,6 +158,11 @@ class CorpusConfig:
             self.dataset is not None and _DATASET_ID.fullmatch(self.dataset) is not None,
             f"source hub wants `dataset` with its namespace, like `Salesforce/wikitext`, found {self.dataset!r}",
         )
+
+    @property
+    def is_grouped(self) -> bool:
+        """`group_shared`, or what it is by default."""
+        return self.source == "pydocs" if self.group_shared is None else self.group_shared
 
     @property
     def corpus_name(self) -> str:
@@ -168,7 +183,9 @@ def prepare(config: CorpusConfig, layout: Layout) -> dict[str, Any]:
         return entry
     corpus = _load(config, layout)
     advice = _MORE_DOCUMENTS.get(config.source, "give more documents")
-    divided, changes = clean_and_divide(corpus.documents, config.cleaning, config.fractions, advice)
+    divided, changes = clean_and_divide(
+        corpus.documents, config.cleaning, config.fractions, advice, group_shared=config.is_grouped
+    )
     repeats = find_repeats(divided)
     if not config.allow_repeated_documents:
         refuse_repeats(repeats)
@@ -187,6 +204,7 @@ def prepare(config: CorpusConfig, layout: Layout) -> dict[str, Any]:
             "allowed": config.allow_repeated_documents,
             **{split: dataclasses.asdict(found) for split, found in repeats.items()},
         },
+        "shared_with_train": {split: dataclasses.asdict(found) for split, found in measure_shared(divided).items()},
         "versions": {
             "python": platform.python_version(),
             **{package: importlib.metadata.version(package) for package in ("numpy", "datasets")},

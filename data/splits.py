@@ -47,6 +47,8 @@ class Document:
     """As read; after cleaning, the cleaned text."""
     split: str | None = None
     """`train`, `val` or `test` where the source says so; None: by a hash of the text."""
+    group: bytes | None = None
+    """Documents of one group stay in one split; None: those that are equal up to white space do."""
 
 
 @dataclass(frozen=True)

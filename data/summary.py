@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from data.dividing.separator import in_double_quotes, is_removed
+from data.dividing.shared import DECISIVE_LENGTH, LARGEST_SHARE
 from data.layout import SPLITS
 from data.sources.left_out import left_out_lines
 from data.sources.wikitext import UNKNOWN_WORD
@@ -22,9 +23,9 @@ _MOST_NAME = 48
 
 
 def describe_corpus(name: str, entry: Mapping[str, Any]) -> str:
-    """Everything that decides how to read the figures of this corpus: splits, separator, cleaning, repeats."""
-    lines = [*_table(name, entry), *_separator(entry), *_cleaning(entry), *_repeats(entry), *_wikitext(entry)]
-    return "\n".join([*lines, *left_out_lines(entry["provenance"].get("left_out", {}))])
+    """Everything that decides how to read the figures of this corpus: splits, separator, cleaning, what is repeated."""
+    lines = [*_table(name, entry), *_separator(entry), *_cleaning(entry), *_repeats(entry), *_shared(entry)]
+    return "\n".join([*lines, *_wikitext(entry), *left_out_lines(entry["provenance"].get("left_out", {}))])
 
 
 def _table(name: str, entry: Mapping[str, Any]) -> list[str]:
@@ -33,6 +34,9 @@ def _table(name: str, entry: Mapping[str, Any]) -> list[str]:
     if division["by"] == "hash":
         shares = " / ".join(f"{100 * share:g}" for share in division["fractions"])
         how = f"divided {shares} % by hashes of the texts"
+    groups = division["groups"]
+    if groups:
+        how += f", documents that share {groups['shared_characters']} characters in one split"
     distinct = ""
     if division["distinct_documents"] < division["documents"]:
         distinct = f" ({division['distinct_documents']:,} distinct, up to white space)"
@@ -92,6 +96,39 @@ def _repeats(entry: Mapping[str, Any]) -> list[str]:
         f"{one['other_split']}"
         for one in found
     ]
+
+
+def _shared(entry: Mapping[str, Any]) -> list[str]:
+    found, groups = entry["shared_with_train"], entry["division"]["groups"]
+    one, other = (found[split]["shares"] for split in ("val", "test"))
+    lines = [
+        "shared with train: "
+        + ", ".join(
+            f"{one[length]:.1%} of val and {other[length]:.1%} of test in strings of {length} characters or more"
+            for length in one
+        )
+    ]
+    if groups:
+        largest = groups["largest"]
+        number = f"{largest['documents']:,} document{'s' * (largest['documents'] != 1)}"
+        line = (
+            f"groups: documents that share {groups['shared_characters']} characters form {groups['number']:,} groups; "
+            f"the largest ({number}, {largest['share']:.1%} of the characters) is in {largest['split']}"
+        )
+        is_selective = largest["split"] == "train" and largest["documents"] > 1
+        lines.append(f"{line}; val and test are the less repetitive part of the text" if is_selective else line)
+    worst = max((found[split] for split in ("test", "val")), key=lambda one: one["shares"][str(DECISIVE_LENGTH)])
+    if worst["shares"][str(DECISIVE_LENGTH)] > LARGEST_SHARE:
+        most = worst["documents"][0]
+        way_on = f"take such passages out of train or out of {worst['split']}"
+        if entry["division"]["by"] == "hash":
+            way_on = "`group_shared: true` in the corpus block keeps documents that share strings in one split"
+        lines.append(
+            f"warning: {worst['shares'][str(DECISIVE_LENGTH)]:.1%} of {worst['split']} stands in train in strings of "
+            f"{DECISIVE_LENGTH} characters or more (most in {_short(most['name'])}, {most['share']:.0%} of it), which "
+            f"bends the verdict; {way_on}"
+        )
+    return lines
 
 
 def _wikitext(entry: Mapping[str, Any]) -> list[str]:

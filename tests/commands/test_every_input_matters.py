@@ -273,6 +273,7 @@ CORPUS_CHANGES: dict[str, tuple[dict[str, Any], Any]] = {  # field -> a configur
     "split": ({"source": "hub", "dataset": "a/b"}, "validation"),
     "text_column": ({"source": "hub", "dataset": "a/b"}, "content"),
     "max_characters": ({"source": "hub", "dataset": "a/b"}, 5),
+    "group_shared": ({"source": "pydocs"}, False),
     "allow_repeated_documents": ({"source": "text", "paths": ("a",)}, True),
 }
 

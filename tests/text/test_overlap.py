@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data import overlap
-from data.overlap import Text, covered, shared_groups
+from data.dividing import overlap
+from data.dividing.overlap import Text, covered, shared_groups
 
 SHARED = "abcdefghij"
 
