@@ -169,6 +169,17 @@ def test_the_readmes_python_runs(
     assert isinstance(names["arguments"], dict) and len(names["arguments"]["mergeable_ranks"]) == 260
 
 
+def test_every_version_constant_is_explained() -> None:
+    rows = [line for line in _text("CONTRIBUTING.md").splitlines() if line.startswith("|")]
+    found = 0
+    for package in ("data", "tokenizer", "model", "compare"):
+        for path in (ROOT / package).rglob("*.py"):
+            for name in re.findall(r"^(\w*(?:VERSION|FORMAT)) = \d", path.read_text(encoding="utf-8"), re.MULTILINE):
+                found += 1
+                assert any(f"`{name}`" in row and f"/{path.name}" in row for row in rows), (name, path)
+    assert found >= 12
+
+
 def test_the_keys_of_the_verdict_are_described() -> None:
     certainty = summarize({"char": [_evaluation()], "bpe": [_evaluation()]}, [1])
     verdict = as_json(certainty, test_chars=16, budget="equal characters seen")
