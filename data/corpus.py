@@ -52,53 +52,57 @@ class CorpusConfig:
     """The corpus of an experiment. Options that the chosen source does not know are an error."""
 
     source: Literal["wikitext2", "wikitext2-tokens", "pydocs", "text", "hub"]
-    """`wikitext2` (raw) and `wikitext2-tokens` (rare words are `<unk>`), from local files or the Hub; `pydocs`, the
-    offline docstrings of this environment; `text`, your own files; `hub`, any dataset of the Hub."""
+    """`wikitext2` is WikiText-2 (raw); `wikitext2-tokens` is its version with `<unk>` for rare words. Both come from
+    local files, else from the Hub. `pydocs` is the documentation inside this Python environment, which needs no
+    network. `text` is your own files. `hub` is any dataset of the Hub."""
     cleaning: Literal["minimal", "wikitext"] = "minimal"
-    """`minimal`: line ends to `\\n`, one leading byte order mark removed; `wikitext`: WikiText's own marks undone."""
+    """`minimal` makes every line end `\\n` and removes one byte order mark at the start. `wikitext` also undoes
+    WikiText's own marks, such as ` @-@ `."""
     name: str | None = None
-    """Name in file names; by default the source's, `text`, or the last part of the dataset's id."""
+    """Name of the corpus in file names. null: the source's name, or the last part of the dataset's id."""
 
     paths: tuple[str, ...] | None = None
-    """`text`: files, folders and globs, relative to the working directory; `fractions` divides their documents.
-    Links are followed. Hidden names, empty files, what an experiment wrote and this program's own files are left out
-    and said; an empty file named outright, and whatever cannot be read, is an error (data/sources/walk.py)."""
+    """Source `text`: files, folders and globs, relative to the working directory. `fractions` divides their documents.
+    Links are followed. Hidden names, empty files, files that an experiment wrote and this program's own files are left
+    out, and `make data` lists them. An empty file that is named outright is an error, and so is a file that cannot be
+    read."""
     train: str | None = None
-    """`text`: file, folder or glob of the train split; with `val` and `test`, in place of `paths`."""
+    """Source `text`: file, folder or glob of the train split. Give `train`, `val` and `test` together, in place of
+    `paths`."""
     val: str | None = None
-    """`text`: the same for the val split."""
+    """Source `text`: file, folder or glob of the val split."""
     test: str | None = None
-    """`text`: the same for the test split."""
+    """Source `text`: file, folder or glob of the test split."""
     separator: str | None = None
-    """`text`: cuts each file into documents; None: each file is one. A `\\n` in it matches every kind of line end. A
-    separator of white space (like "\\n\\n") is removed from the text; any other (like ". ") stays at the end of the
-    document before it, so that no text is lost. The manifest has how often it occurs and how many characters it
-    removed; one that never occurs is an error. `\\n` is a line end in YAML's double quotes only."""
+    """Source `text`: the string that cuts each file into documents. null: each file is one document. A `\\n` in it
+    matches every kind of line end. A separator of white space, such as `"\\n\\n"`, is removed from the text. Any other
+    separator stays at the end of its document. The manifest records how often it occurs and how many characters it
+    removed. A separator that never occurs is an error. In YAML, `\\n` is a line end only inside double quotes."""
     fractions: tuple[float, ...] = (0.9, 0.05, 0.05)
-    """`text` with `paths`, and `hub`: shares of train, val and test among the documents; they add up to 1. val and test
-    get the whole number of documents nearest to their share, at least one, train the rest. Which ones is decided by
-    hashes of their texts. Documents that are equal up to white space stay in one split."""
+    """Source `text` with `paths`, and source `hub`: the shares of train, val and test among the documents; they add up
+    to one. val and test get the whole number of documents nearest to their share, and at least one. A hash of each text
+    decides where it goes. Documents that are equal up to white space stay in one split."""
     group_shared: bool | None = None
-    """`text` with `paths`, `hub`, `pydocs`: whether documents that have a string of 50 characters in common (directly
-    or through others) stay in one split, so that no such string of val or test stands in train. A group that is
-    larger than val or test is to be goes to train. null: `pydocs` does so, the others do not."""
+    """Source `text` with `paths`, and sources `hub` and `pydocs`: whether documents that have a string of 50 characters
+    in common, directly or through others, stay in one split. No such string of val or test is in train then. A group
+    that is larger than val or test should be goes to train. null: `pydocs` groups, the others do not."""
     allow_repeated_documents: bool = False
-    """`text`, `wikitext2`: whether more than 5 % of a split's characters may stand in documents that are in another
-    split too, equal up to white space. Where that is so, scores say partly what was learned by heart."""
+    """Sources `text` and `wikitext2`: whether more than 5 % of a split's characters may be in documents that another
+    split holds too, equal up to white space. A model can learn such documents by heart."""
 
     dataset: str | None = None
-    """`hub`: id with its namespace, for example `roneneldan/TinyStories` or `HuggingFaceFW/fineweb-edu`."""
+    """Source `hub`: the dataset's id with its namespace, such as `roneneldan/TinyStories`."""
     config: str | None = None
-    """`hub`: configuration of the dataset, for example `sample-10BT` of FineWeb-Edu; None: its default one."""
+    """Source `hub`: the configuration of the dataset, such as `sample-10BT` of FineWeb-Edu. null: its default."""
     revision: str | None = None
-    """`hub`, `wikitext2`: commit, tag or branch. None: the published commit of WikiText-2; for `hub`, the main
-    branch at the first fetch. The commit it resolved to is recorded in the manifest and used from then on."""
+    """Sources `hub` and `wikitext2`: a commit, tag or branch. null: for WikiText-2 the published commit, for `hub` the
+    main branch at the first fetch. The manifest records the commit, and later runs use that one."""
     split: str = "train"
-    """`hub`: the dataset's split that is read; it is divided by `fractions`."""
+    """Source `hub`: the split of the dataset that is read. `fractions` divides it."""
     text_column: str = "text"
-    """`hub`: the column that holds the text; one row is one document."""
+    """Source `hub`: the column that holds the text. One row is one document."""
     max_characters: Annotated[int, COUNT] = DEFAULT_MAX_CHARACTERS
-    """`hub`: at most so many characters are fetched, in whole documents, streamed."""
+    """Source `hub`: the most characters that are fetched, in whole documents."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

@@ -38,19 +38,23 @@ class TokenizerConfig:
     """How one contestant's tokenizer is made."""
 
     kind: Kind
-    """`char`, `byte`, `char_bpe` (base: every character of all splits) or `byte_bpe` (base: the 256 bytes)."""
+    """`char`: one token for each character of all splits. `byte`: the 256 bytes. `char_bpe`: BPE over those characters.
+    `byte_bpe`: BPE over the 256 bytes."""
     vocab_size: Annotated[int | None, Range(1, 10**8)] = None
-    """Tokens to stop at, base and special tokens included; BPE kinds only, and required there."""
+    """Number of tokens at which training stops, base and special tokens included. The BPE kinds need it, and the other
+    kinds do not take it."""
     training_characters: Annotated[int | None, COUNT, NullAs(("all",))] = 500_000
-    """Merges are learned from this many characters at the start of train; `all` (or null) means all of it."""
+    """BPE kinds: merges are learned from this many characters at the start of train. `all` or null: all of train."""
     min_pair_frequency: Annotated[int, COUNT] = 2
-    """Training stops when the best pair is seen less often."""
+    """BPE kinds: training stops when the most frequent pair occurs fewer times than this."""
     split_pattern: SplitPattern = "none"
-    """Where merges may not reach across: `none`, `space`, `gpt2` or `gpt4`."""
+    """BPE kinds: the pattern that cuts documents into pretokens. No merge reaches across the border of a pretoken."""
     tie_break: TieBreak | None = None
-    """Who wins a tie; by default `first_seen` for char_bpe and `lowest_ids` for byte_bpe."""
+    """BPE kinds: which of two equally frequent pairs is merged. null: `first_seen` for `char_bpe`, `lowest_ids` for
+    `byte_bpe`."""
     special_tokens: tuple[str, ...] = ()
-    """Tokens with ids of their own that text never turns into unless the caller allows it."""
+    """BPE kinds: tokens with ids of their own. A text that merely contains one is encoded as plain text, unless the
+    caller allows special tokens."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
