@@ -9,7 +9,7 @@ from compare.page.svg import WIDTH, element, picture, style_of, ticks
 from compare.statistics import TIE_SHARE
 
 _BAR, _GAP, _LABEL, _SPACE = 10.0, 4.0, 17.0, 13.0  # heights
-_VALUE_ROOM = 92.0  # to the right of the longest bar
+_VALUE_WIDTH = 92.0  # to the right of the longest bar
 _AXIS = 40.0
 
 
@@ -22,7 +22,7 @@ def grouped_bars(
     the text alternative.
     """
     longest = _end_of_scale(groups)
-    scale = (WIDTH - _VALUE_ROOM) / longest
+    scale = (WIDTH - _VALUE_WIDTH) / longest
     parts, y = [], 4.0
     for group in groups:
         label = Markup("{} {}").format(group["label"], element("tspan", group["aside"], class_="aside"))

@@ -1,3 +1,4 @@
+import itertools
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -8,11 +9,12 @@ from typing import Any
 import pytest
 
 from compare.page.bars import forest_picture, grouped_bars, ladder, signed
-from compare.page.data import page_data
-from compare.page.render import render_page, visible, write_page
+from compare.page.curves import curve_picture, drawn_levels
+from compare.page.data import levels, page_data
+from compare.page.render import render_page, write_page
+from compare.page.signs import readable, visible
 from compare.page.svg import (
     Axes,
-    curve_picture,
     element,
     marker,
     scatter_counts,
@@ -78,11 +80,38 @@ def test_the_page_loads_nothing(html: str, outline: Outline) -> None:
     assert not re.search(r"\bfetch\(|XMLHttpRequest|import\(", html)
 
 
-def test_every_section_is_there_and_listed(outline: Outline) -> None:
-    first = ["figures", "unequal", "sure", "curves", "where", "passage", "documents", "sweep"]
-    for section in [*first, "baselines", "viewer", "intrinsic", "samples", "formulas", "provenance"]:
-        assert section in outline.ids
-        assert f"#{section}" in outline.references
+OPEN = ("answer", "main", "curves", "figures", "unequal", "passage")
+FOLDED = (
+    *("samples", "viewer", "sure", "baselines", "where", "documents", "sweep", "intrinsic", "formulas", "provenance"),
+)
+
+
+def test_the_answer_is_first_and_details_are_folded(html: str, outline: Outline) -> None:
+    found = [name for name in outline.ids if name in OPEN + FOLDED]
+    assert found == [*OPEN, *FOLDED]
+    assert re.findall(r'<details class="fold" id="(\w+)">', html) == list(FOLDED)
+
+
+def test_the_first_words_are_the_answer_how_sure_and_what_was_compared(html: str) -> None:
+    header = html[html.index("<h1") : html.index("</header>")]
+    assert '<h1 id="answer">a is better than &lt;b&gt;.</h1>' in header  # one sentence; the others are smaller
+    wanted = ["a is better", "c and a are equal.", "a needs 0.100 fewer", "Training noise is assumed"]
+    wanted += ["texts/small &amp; own.txt", "2 layers of width 16", "8 blocks of 16 tokens", "1,000 characters", "1 2"]
+    places = [header.index(one) for one in [*wanted, "bits per character</dd>"]]
+    assert places == sorted(places)
+
+
+def test_an_answer_of_one_sentence_has_no_second_paragraph() -> None:
+    html = render_page(full_page() | {"answer": "char is the only contestant.", "noise": None, "how_sure": []})
+    assert "char is the only contestant.</h1>" in html
+    assert 'class="more"' not in html and "How sure it is" not in html
+
+
+def test_unequal_budgets_are_not_shown_as_one() -> None:
+    entries = entries_of({name: every_tokenizer()[name] for name in ("char", "byte")})
+    entries[1].runs[0].report["train"]["budget"]["amount"] = 7
+    page = page_data(summary=summary_of(entries), entries=entries, splits=SPLITS, tokenizers={}, samples={})
+    assert ["budget", "not the same for all"] in page["compared"] and ["seed", "1"] in page["compared"]
 
 
 def test_sections_without_contents_are_left_out() -> None:
@@ -90,27 +119,26 @@ def test_sections_without_contents_are_left_out() -> None:
     page = page_data(summary=summary_of(entries), entries=entries, splits=SPLITS, tokenizers={}, samples={})
     found = Outline(render_page(page))
     for section in ("sure", "where", "documents", "sweep", "baselines", "intrinsic", "samples"):
-        assert section not in found.ids and f"#{section}" not in found.references
+        assert section not in found.ids
     assert {"figures", "curves", "passage", "viewer", "unequal", "formulas", "provenance"} <= set(found.ids)
 
 
 def test_what_the_reader_needs_is_text(outline: Outline) -> None:
     text = " ".join(" ".join(outline.text).split())
     page = full_page()
-    assert page["verdict"] in text  # escaped: it reads as it was
+    assert page["answer"] in text  # escaped: it reads as it was
     for cells in page["table"][1:]:
         assert cells[0].strip() in text and cells[1] in text
     for wanted in (
         "tokens seen: a 1 & b 2",
         "Training FLOPs per token = 6 * N",
-        "10,000 resamples",
-        "char needs fewer bits",
-        "a tie",
+        "10,000 times",
+        "−0.250, −0.260",
         "U+2028",
         "cannot be written",
         "uniform",
         "Prompt in bold, temperature 0.8, top k 50, seed 1",
-        "From a document’s beginning, temperature 0.8, seed 2",
+        "From the beginning of a document, temperature 0.8, seed 2",
         SPLITS["test"].sha256,
         every_tokenizer()["char"].fingerprint(),
     ):
@@ -160,7 +188,7 @@ def test_scripts_cannot_end_their_element() -> None:
     ("text", "shown"),
     [
         ("a b", "a␣b"),
-        ("\r\n\t\x00\x7f", "␍⏎⇥␀␡"),
+        ("\r\n\t\x00\x7f", "␍↵⇥␀␡"),
         ("\u00a0\u2028\ufeff", "U+00A0U+2028U+FEFF"),
         ("e\u0301", "e◌\u0301"),
         ("日本🙂", "日本🙂"),
@@ -168,6 +196,30 @@ def test_scripts_cannot_end_their_element() -> None:
 )
 def test_stand_ins(text: str, shown: str) -> None:
     assert visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\n\nb", "a{↵}\n{↵}\nb"),
+        ("\tx\r", "{⇥}\tx{␍}"),
+        ("\u202ea\x00", "{\\u202e}a{\\x00}"),
+        ("a b\u3000<i>", "a b\u3000&lt;i&gt;"),
+    ],
+)
+def test_readable_text_keeps_its_lines_and_has_light_signs(text: str, shown: str) -> None:
+    assert str(readable(text)) == shown.replace("{", '<span class="sign">').replace("}", "</span>")
+
+
+PLAIN_WORDS_INSTEAD = (
+    *("verb", "room", "ruler", "door", "beside", "continuation of", "none begins", "single block"),
+    *("1 characters", "1 documents", "1 tokens", "1 seeds", "1 blocks", "1 layers"),
+)
+
+
+def test_the_page_speaks_plainly(outline: Outline) -> None:
+    text = " ".join(outline.text)
+    assert [word for word in PLAIN_WORDS_INSTEAD if re.search(rf"\b{word}\b", text)] == []
 
 
 def test_attributes_and_contents_are_escaped() -> None:
@@ -213,6 +265,48 @@ def test_curves_have_lines_markers_and_units() -> None:
 
 def test_seeds_are_a_band() -> None:
     assert len(of_class(curve_picture(curve(3), ORDER), "band")) == 2
+
+
+LEVELS = [{"name": name, "bits_per_char": bits} for name, bits in (("gzip", 5.0), ("n-gram", 2.7), ("xz", 1.5))]
+
+
+def test_baselines_are_level_lines_where_their_figures_are() -> None:
+    svg = curve_picture(curve(1), ORDER, LEVELS)
+    lines = [float(re.findall(r"[\d.]+", one.get("d", ""))[1]) for one in of_class(svg, "reference")]
+    marks = of_class(svg, "mark")  # char: a circle at 3.0 and one at 2.5
+    high, low = (float(one.get("cy", "")) for one in marks[:2])
+    per_bit = (low - high) / 0.5
+    assert sorted(lines) == pytest.approx([low - 0.2 * per_bit, low + per_bit], abs=0.1)
+    labels = [one.text for one in of_class(svg, "level")]
+    assert labels == ["n-gram 2.70", "xz 1.50"]
+    assert "Level lines: xz 1.50, n-gram 2.70." in str(svg)
+
+
+def test_baselines_above_all_curves_are_named_and_not_drawn() -> None:
+    drawn, above = drawn_levels(curve(1), LEVELS)
+    assert ([one["name"] for one in drawn], [one["name"] for one in above]) == (["xz", "n-gram"], ["gzip"])
+    drawn, above = drawn_levels(curve(1), LEVELS[:1])  # the lowest is drawn wherever it is
+    assert ([one["name"] for one in drawn], above) == (["gzip"], [])
+    html = render_page(full_page())
+    assert "Above the pictures: gzip 5.20." in html
+
+
+def test_each_compressor_is_one_level_and_guesses_are_none() -> None:
+    names = ("uniform", "order-0", "gzip", "xz", "gzip after train", "xz after train", "character n-gram")
+    found = levels(
+        [{"name": n, "bits_per_char": b, "note": ""} for n, b in zip(names, (9, 8, 4, 2, 3, 5, 1), strict=True)]
+    )
+    assert {one["name"]: one["bits_per_char"] for one in found} == {
+        "gzip after train": 3,
+        "xz": 2,
+        "character n-gram": 1,
+    }
+
+
+def test_labels_of_close_levels_do_not_overlap() -> None:
+    close = [{"name": str(number), "bits_per_char": 2.7 + 0.001 * number} for number in range(4)]
+    heights = [float(one.get("y", "")) for one in of_class(curve_picture(curve(1), ORDER, close), "level")]
+    assert all(below - above >= 10.9 for above, below in itertools.pairwise(heights))
 
 
 def test_no_points_no_picture() -> None:
