@@ -25,7 +25,7 @@ from compare.page.svg import (
 )
 from compare.runs import Entry
 from data.files import read_text, write_text
-from data.show import shorten
+from data.show import counted, shorten
 
 _HEIGHT = 260.0
 _FILES = {"characters": "curve_characters.svg", "seconds": "curve_seconds.svg"}
@@ -135,7 +135,7 @@ def _file_of(
     y = _HEIGHT + 6.0
     for number, name in enumerate(order):
         key = legend_key(number, x=12, y=y, width=26, height=12)
-        label = f"{shorten(name, _LEGEND_COLUMNS)} ({sizes[name]:,} tokens)"
+        label = f"{shorten(name, _LEGEND_COLUMNS)} ({counted(sizes[name], 'token')})"
         parts += [key, element("text", label, x=44, y=y + 10)]
         y += _LEGEND_LINE
     style = element("style", Markup(read_text(_STYLE)))

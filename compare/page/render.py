@@ -172,7 +172,7 @@ def _bars_of_classes(where: Mapping[str, Any], order: Sequence[str]) -> list[dic
         _group(row, row["name"], f"{100 * row['num_chars'] / num_chars:.1f} % of characters") for row in where["kinds"]
     ]
     positions = [_group(row, _range(row["from"], row["to"]), "") for row in where["positions"]]
-    frequencies = [_group(row, row["name"], f"{row['num_words']:,} words") for row in where["word_frequency"]]
+    frequencies = [_group(row, row["name"], counted(row["num_words"], "word")) for row in where["word_frequency"]]
     described = "; ".join(f"{row['name']}: {row['description']}" for row in where["kinds"] if "description" in row)
     pictures = [
         {

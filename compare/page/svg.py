@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from data.show import visible
+from data.show import counted, visible
 
 NUM_STYLES = 7  # of series in the style sheet
 WIDTH = 360.0
@@ -171,7 +171,7 @@ def sweep_picture(sweep: Mapping[str, Any]) -> Markup:
         parts.append(element("path", d=path(line), class_=f"line {style_of(number)}"))
         parts += [marker(number, x, y) for x, y in line]
         best = min(points, key=lambda point: float(point["bits_per_char"]))
-        told.append(f"{name} is best at {best['vocab_size']:,} tokens with {best['bits_per_char']:.3f}")
+        told.append(f"{name} is best at {counted(best['vocab_size'], 'token')} with {best['bits_per_char']:.3f}")
     told += [f"{reference['contestant']} needs {reference['bits_per_char']:.3f}" for reference in references]
     return picture(parts, axes.height, "Test bits per character against vocabulary size: " + "; ".join(told) + ".")
 
@@ -196,7 +196,7 @@ def scatter_picture(documents: Mapping[str, Any], pair: Sequence[str], order: Se
     longest = max(documents["num_chars"])
     style = style_of(order.index(pair[1]))
     for name, length, x, y in zip(documents["names"], documents["num_chars"], first, second, strict=True):
-        said = element("title", f"{name}: {length:,} characters; {pair[0]} {x:.3f}, {pair[1]} {y:.3f}")
+        said = element("title", f"{name}: {counted(length, 'character')}; {pair[0]} {x:.3f}, {pair[1]} {y:.3f}")
         radius = 1.8 + 4.2 * math.sqrt(length / longest)
         parts.append(element("circle", said, cx=axes.x(x), cy=axes.y(y), r=radius, class_=f"document {style}"))
     fewer, more = scatter_counts(documents, pair)

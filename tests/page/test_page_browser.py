@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import regex
 
+from compare.page.curves import curve_paths, draw_curves
 from compare.page.render import write_page
 from data.errors import TokenizerError
-from page_helpers import DOCUMENTS, every_tokenizer, full_page
+from page_helpers import DOCUMENTS, entries_of, every_tokenizer, full_page
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer
 from tokenizer.pretokenize import pretokenize
@@ -63,6 +64,7 @@ def varied_strings() -> list[str]:
 
 
 STRINGS = varied_strings()
+LEVELS = [{"name": "character n-gram", "bits_per_char": 3.4}]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
-def open_page(browser: "Browser", address: str, **options: Any) -> "Page":
+def open_page(browser: "Browser", address: str, *, unfolded: bool = True, **options: Any) -> "Page":
     """A page in a context of its own; what the browser complains about fails the test in `close_page`."""
     page = browser.new_context(**options).new_page()
     problems: list[str] = []
@@ -91,6 +93,8 @@ def open_page(browser: "Browser", address: str, **options: Any) -> "Page":
     page.on("request", lambda request: problems.append(request.url) if not request.url.startswith("file:") else None)
     page.problems = problems
     page.goto(address)
+    if unfolded:
+        page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
     return page
 
 
@@ -353,10 +357,18 @@ def test_no_sideways_scroll(browser: "Browser", address: str, width: int) -> Non
 
 
 def test_without_scripts_everything_but_the_viewer_is_there(browser: "Browser", address: str) -> None:
-    page = open_page(browser, address, java_script_enabled=False)
-    text = page.locator("main").inner_text()
-    for wanted in ("The figures", "bits per character (test)", "What was not held equal", "xz after train", "10,000"):
+    page = open_page(browser, address, unfolded=False, java_script_enabled=False)
+    text = page.locator("main").text_content() or ""
+    for wanted in (
+        "The figures",
+        "bits per character (test)",
+        "What was not held equal",
+        "xz after train",
+        "10,000 times",
+    ):
         assert wanted in text
+    page.click("#viewer summary")  # unfolding is the browser's own
+    text = page.locator("#viewer").inner_text()
     assert "needs JavaScript" in text and "Your text" not in text
     assert page.locator("#bits i").count() > 100 and page.locator("#bits i").first.is_visible()
     assert page.locator(".document title").count() == 2 * len(DOCUMENTS)
@@ -377,7 +389,7 @@ def test_everything_that_can_be_operated_is_reached_by_tab(desk: "Page") -> None
     desk.fill("#step-word", " characters")
     desk.focus(".skip")
     reached = set()
-    for _ in range(45):
+    for _ in range(60):
         desk.keyboard.press("Tab")
         reached.add(desk.evaluate("document.activeElement.id || document.activeElement.className"))
     controls = {"viewer-text", "step-word", "step-name", "stepper", "step-next", "step-last"}
@@ -419,3 +431,78 @@ def test_a_vocabulary_that_was_left_out_says_so(browser: "Browser", tmp_path: Pa
     assert "Left out: it takes 9 MB." in page.inner_text("#viewer-tokens")
     assert "No vocabulary is in this page." in page.inner_text("#stepper")
     close_page(page)
+
+
+def height_of(page: "Page") -> int:
+    return int(page.evaluate("document.documentElement.scrollHeight"))
+
+
+@pytest.mark.parametrize(("width", "screen", "most"), [(1280, 800, 3_500), (390, 844, 6_000)], ids=["desk", "phone"])
+def test_folded_the_page_is_short_and_begins_with_what_was_found(
+    browser: "Browser", address: str, width: int, screen: int, most: int
+) -> None:
+    page = open_page(browser, address, unfolded=False, viewport={"width": width, "height": screen})
+    assert height_of(page) < most
+    for wanted in ("#answer", ".sure li:last-child", ".compared"):
+        box = page.locator(wanted).bounding_box()
+        assert box is not None and box["y"] + box["height"] < screen, wanted
+    size = "(selector) => parseFloat(getComputedStyle(document.querySelector(selector)).fontSize)"
+    assert page.evaluate(size, "#answer") > 1.4 * page.evaluate(size, ".sure")
+    assert page.locator("details[open]").count() == 0 and page.locator("details").count() == 10
+    close_page(page)
+
+
+def test_a_sample_of_line_ends_is_a_box_that_scrolls(browser: "Browser", tmp_path: Path) -> None:
+    page_dict = full_page()
+    page_dict["samples"] = {"char": [{"prompt": "\n", "text": "\n" * 300 + "\tend", "temperature": 0.0, "seed": 1}]}
+    write_page(tmp_path / "index.html", page_dict)
+    page = open_page(browser, (tmp_path / "index.html").as_uri(), viewport={"width": 390, "height": 844})
+    sample = page.locator("#samples blockquote")
+    box = sample.bounding_box()
+    assert box is not None and 100 < box["height"] < 250
+    assert sample.inner_text().count("↵") == 300 and "⇥" in sample.inner_text()
+    sample.focus()
+    page.keyboard.press("End")  # by keyboard too
+    for _ in range(50):  # scrolling is smooth
+        scrolled = sample.evaluate("(one) => one.scrollTop")
+        if scrolled > 1_000:
+            break
+        page.wait_for_timeout(50)
+    assert scrolled > 1_000
+    close_page(page)
+
+
+def test_a_link_to_a_folded_part_opens_it(browser: "Browser", address: str) -> None:
+    page = open_page(browser, address + "#samples", unfolded=False)
+    assert page.locator("details[open]").get_attribute("id") == "samples"
+    page.click("a[href='#baselines']")
+    page.locator("#baselines[open]").wait_for()
+    close_page(page)
+
+
+def test_parts_are_unfolded_by_keyboard(browser: "Browser", address: str) -> None:
+    page = open_page(browser, address, unfolded=False)
+    page.focus("#viewer summary")
+    page.keyboard.press("Enter")
+    assert page.locator("#viewer-text").is_visible()
+    close_page(page)
+
+
+def test_the_viewer_starts_with_the_users_own_text(browser: "Browser", address: str) -> None:
+    page = open_page(browser, address)
+    start = full_page()["viewer"]
+    assert page.input_value("#viewer-text") == start["text"] and page.input_value("#step-word") == start["word"]
+    assert start["text"] in "".join(DOCUMENTS)
+    assert "Not in this vocabulary" not in page.inner_text("#viewer-tokens")
+    close_page(page)
+
+
+def test_the_files_of_the_curves_are_pictures(browser: "Browser", tmp_path: Path) -> None:
+    draw_curves(tmp_path, entries_of({name: every_tokenizer()[name] for name in ("char", "byte")}), LEVELS)
+    for path in curve_paths(tmp_path):
+        page = browser.new_page()
+        page.goto(path.as_uri())
+        assert page.evaluate("getComputedStyle(document.querySelector('.line')).stroke") == "rgb(0, 114, 178)"
+        ends = page.evaluate("[...document.querySelectorAll('text')].map((one) => one.getBoundingClientRect().right)")
+        assert min(ends) > 0 and max(ends) <= 720
+        page.close()
