@@ -24,11 +24,12 @@ from compare.page.svg import (
     sweep_picture,
 )
 from data.files import read_text, write_text
-from data.show import counted
+from data.show import counted, shorten
 from data.show import visible as as_shown
 
 HTML = "index.html"
 _TEMPLATES = Path(__file__).parent / "templates"
+_NAME_COLUMNS = 32  # of a contestant in legends and heads of columns; the whole name is their title
 _STYLES = ("picture.css", "style.css")
 _SCRIPTS = ("tokenizer.js", "viewer.js", "reading.js")
 
@@ -69,6 +70,7 @@ def render_page(page: Mapping[str, Any]) -> str:
         readable=readable,
         signed=signed,
         key=legend_key,
+        short=partial(shorten, width=_NAME_COLUMNS),
         curve_pictures=_curve_pictures(page, order),
         levels_above=_levels_above(page),
         scatter_picture=partial(scatter_picture, page["documents"], order=order),

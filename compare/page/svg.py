@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from data.show import counted, visible
+from data.show import counted, shorten, visible
 
 NUM_STYLES = 7  # of series in the style sheet
 WIDTH = 360.0
@@ -160,7 +160,9 @@ def sweep_picture(sweep: Mapping[str, Any]) -> Markup:
     for reference in references:
         level = axes.y(reference["bits_per_char"])
         parts.append(element("path", d=f"M{_LEFT:g} {level:.1f}H{AXES_RIGHT:g}", class_="reference"))
-        parts.append(element("text", reference["contestant"], x=AXES_RIGHT, y=level - 5, class_="tick end"))
+        parts.append(
+            element("text", shorten(reference["contestant"], 40), x=AXES_RIGHT, y=level - 5, class_="tick end")
+        )
     told = []
     for number, (name, points) in enumerate(lines.items()):
         for point in points:  # from the best to the worst seed
@@ -191,7 +193,7 @@ def scatter_picture(documents: Mapping[str, Any], pair: Sequence[str], order: Se
     low, high = padded([*first, *second])
     low = max(low, 0.0)
     axes = Axes((low, high), (low, high), AXES_RIGHT - _LEFT + _TOP + _BOTTOM)
-    parts = axes.frame(f"{pair[0]}: bits per character", f"{pair[1]}: bits per character", ticks(low, high))
+    parts = axes.frame(*(f"{shorten(name, 30)}: bits per character" for name in pair), ticks(low, high))
     parts.append(element("path", d=path(axes.points((low, high), (low, high))), class_="reference"))
     longest = max(documents["num_chars"])
     style = style_of(order.index(pair[1]))

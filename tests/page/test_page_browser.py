@@ -14,9 +14,10 @@ import pytest
 import regex
 
 from compare.page.curves import curve_paths, draw_curves
+from compare.page.data import page_data
 from compare.page.render import write_page
 from data.errors import TokenizerError
-from page_helpers import DOCUMENTS, entries_of, every_tokenizer, full_page
+from page_helpers import DOCUMENTS, SPLITS, entries_of, every_tokenizer, full_page, full_summary
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer
 from tokenizer.pretokenize import pretokenize
@@ -353,6 +354,43 @@ def test_no_sideways_scroll(browser: "Browser", address: str, width: int) -> Non
     assert page.locator(".picture").first.bounding_box()["width"] <= width  # type: ignore[index]
     page.locator(".scatter .document").nth(3).tap(force=True)
     assert "characters" in page.locator(".scatter .readout").first.inner_text()
+    close_page(page)
+
+
+def many_and_long() -> dict[str, Any]:
+    """Ten contestants, some with names of sixty letters, in one document of Chinese and emoji."""
+    names = [*(f"{number}_name_of_sixty_letters_{'x' * 35}"[:60] for number in range(4)), *"efghij"]
+    kinds = [every_tokenizer()[kind] for kind in ("char", "byte")]
+    entries = entries_of({name: kinds[number % 2] for number, name in enumerate(names)})
+    summary = full_summary(entries)
+    summary["how_sure"] = [f"{name} needs 0.213 fewer bits per character than {names[0]}." for name in names[1:]]
+    summary["not_held_equal"] = ["optimizer steps: " + ", ".join(f"{name} 1,234" for name in names)]
+    page = page_data(
+        summary=summary,
+        entries=entries,
+        splits=SPLITS,
+        tokenizers={entry.name: kinds[0] for entry in entries},
+        samples={
+            name: [{"prompt": "春眠", "text": "不觉晓🙂\n" * 40, "temperature": 0.0, "seed": 1}] for name in names
+        },
+    )
+    return page | {"answer": f"{', '.join(names[1:5])} are better than {names[0]}."}
+
+
+@pytest.mark.parametrize(("width", "screen"), [(1280, 900), (390, 844)])
+def test_many_long_names_fit(browser: "Browser", tmp_path: Path, width: int, screen: int) -> None:
+    write_page(tmp_path / "index.html", many_and_long())
+    address = (tmp_path / "index.html").as_uri()
+    page = open_page(browser, address, unfolded=False, viewport={"width": width, "height": screen})
+    compared = page.locator(".compared").bounding_box()
+    assert compared is not None and compared["y"] + compared["height"] < screen
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    beyond = """() => [...document.querySelectorAll('svg text')].filter((one) => {
+      const [text, svg] = [one.getBoundingClientRect(), one.ownerSVGElement.getBoundingClientRect()];
+      return text.right > svg.right + 2 || text.left < svg.left - 2;
+    }).map((one) => one.textContent)"""
+    assert page.evaluate(beyond) == []
     close_page(page)
 
 
