@@ -85,12 +85,17 @@ def _parts(curve: Mapping[str, Any], order: Sequence[str], levels: Sequence[Mapp
 
 
 def _level_labels(axes: Axes, drawn: Sequence[Mapping[str, Any]]) -> list[Markup]:
-    """A label on each level line; where two lines lie close together the lower label moves down."""
-    labels, last = [], 0.0
+    """A label above each level line, or below it where the line above is too close."""
+    labels, taken = [], 0.0  # down to this height by labels and lines
     for one in reversed(drawn):  # from above
-        last = max(axes.y(one["bits_per_char"]) - 3.0, last + _LABEL_HEIGHT)
+        level = axes.y(one["bits_per_char"])
+        y = level - 3.0
+        if y - _LABEL_HEIGHT > taken:
+            taken = level
+        else:
+            y = taken = max(level + 9.0, taken + _LABEL_HEIGHT)
         text = f"{one['name']} {one['bits_per_char']:.2f}"
-        labels.append(element("text", text, x=AXES_RIGHT, y=last, class_="tick end level"))
+        labels.append(element("text", text, x=AXES_RIGHT, y=y, class_="tick end level"))
     return labels
 
 
