@@ -80,6 +80,7 @@ def test_contrast(browser: "Browser", address: str, scheme: Any) -> None:
 @pytest.mark.parametrize("width", [360, 768])
 def test_no_sideways_scroll(browser: "Browser", address: str, width: int) -> None:
     page = open_page(browser, address, viewport={"width": width, "height": 740}, has_touch=True)
+    assert page.evaluate("document.documentElement.scrollWidth") == width  # with tokens of a whole line
     page.fill("#viewer-text", "x" * 90 + " " + "🦜" * 9)
     page.fill("#step-word", "w" * 100)
     assert page.evaluate("document.documentElement.scrollWidth") == width
