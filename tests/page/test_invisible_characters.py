@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-from test_interop import write_gpt2_files
 
 from compare import cli
 from compare.page.render import render_page
@@ -21,6 +20,7 @@ from compare.table import as_markdown, as_text
 from data.errors import CheckpointError, ConfigError, DataError
 from data.files import read_json
 from data.show import code_of, is_hidden, say, visible
+from gpt2_helpers import write_gpt2_files
 from model import checkpoint
 from model.generate import clean_prompt, generate
 from model.gpt import MiniGPT
