@@ -1,4 +1,4 @@
-"""Curves of val bits per character while training: drawn once, for the page and as files beside comparison.md.
+"""Curves of val bits per character while training: drawn once, for the page and as the files that comparison.md shows.
 
 Baselines are level lines in the same picture: what a model has to beat.
 """
