@@ -1,8 +1,8 @@
 """The losses of a split seen character by character, so that contestants with different tokens meet on one axis.
 
 The rule, stated once for everything that is derived from it: a token's nats are shared equally over the characters
-that begin in it; a token in which none begins (a middle byte of a character) adds its nats to the character that it
-continues. The sum over all characters is the sum over all tokens.
+that begin in it; a token that holds only a later part of a character (a middle byte) adds its nats to that character.
+The sum over all characters is the sum over all tokens.
 
 Shapes: n tokens, C characters, D documents of the split.
 """
@@ -16,8 +16,8 @@ Float64Array = NDArray[np.float64]
 Int64Array = NDArray[np.int64]
 
 RULE = (
-    "a token's bits are shared equally over the characters that begin in it; a token in which none begins adds its "
-    "bits to the character that it continues"
+    "The bits of a token are divided equally among the characters that begin in it. A token that holds only a later "
+    "part of a character adds its bits to that character."
 )
 
 

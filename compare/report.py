@@ -12,7 +12,7 @@ from compare.experiment import Experiment
 from compare.grids.tune import rate_sentence
 from compare.neighbours import marginal_of_these_runs, sweep_of_this_text
 from compare.page.curves import curve_paths, draw_curves
-from compare.page.data import page_data
+from compare.page.data import levels, page_data
 from compare.page.render import HTML, write_page
 from compare.runs import Entry, all_runs, check_comparable
 from compare.samples import prompts_of, samples_of
@@ -42,7 +42,7 @@ from tokenizer.studies.intrinsic import intrinsic_of
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
 MOST_SEEDS = 5  # whose differences are printed one by one
-VERSION = 6
+VERSION = 7
 """Of what a comparison holds and how it is made (tables, statistics, page, samples). It goes up with every change of
 the code that can change what it says for equal runs: an older one is written anew."""
 NOTE = (
@@ -158,7 +158,7 @@ def write_comparison(
     """
     check_comparable(all_runs(entries))
     summary = _summary(folder, experiment, entries, materials, echo)
-    draw_curves(folder, entries)
+    draw_curves(folder, entries, levels(summary["baselines"]))
     write_text(folder / TEXT, comparison_text(summary))
     write_text(folder / MARKDOWN, _as_markdown(summary, _about(experiment, entries, materials.corpus)))
     prompts = prompts_of(materials.splits["test"])
@@ -167,7 +167,7 @@ def write_comparison(
         for entry in entries
     }
     page = page_data(
-        summary=summary | {"marginal_sentences": marginal_sentences(summary)},
+        summary=summary | {"marginal_sentences": marginal_sentences(summary)} | _words(summary, entries, experiment),
         entries=entries,
         splits=materials.splits,
         tokenizers=materials.tokenizers,
@@ -179,6 +179,19 @@ def write_comparison(
         "outputs": output_hashes(_beside(folder)),
     }
     write_json(folder / JSON, seal(summary | made))  # last: what it says is up to date has been written
+
+
+def _words(summary: Mapping[str, Any], entries: Sequence[Entry], experiment: Experiment) -> dict[str, Any]:
+    """What the page says before its figures."""
+    shape = entries[0].runs[0].report["model"]
+    return {
+        "answer": summary["verdict"],
+        "how_sure": [f"{pair['a']} and {pair['b']}: {pair['why']}." for pair in summary["statistics"]["pairs"]],
+        "noise": None,
+        "text_path": experiment.corpus.corpus_name,
+        "model_shape": f"{counted(shape['num_layers'], 'layer')} of width {shape['embedding_dim']}",
+        "batch": counted(entries[0].runs[0].report["train"]["batch_size"], "block"),
+    }
 
 
 def _summary(

@@ -7,9 +7,10 @@ from markupsafe import Markup
 
 from compare.page.svg import WIDTH, element, picture, style_of, ticks
 from compare.statistics import TIE_SHARE
+from data.show import shorten
 
 _BAR, _GAP, _LABEL, _SPACE = 10.0, 4.0, 17.0, 13.0  # heights
-_VALUE_ROOM = 92.0  # to the right of the longest bar
+_VALUE_WIDTH = 92.0  # to the right of the longest bar
 _AXIS = 40.0
 
 
@@ -22,7 +23,7 @@ def grouped_bars(
     the text alternative.
     """
     longest = _end_of_scale(groups)
-    scale = (WIDTH - _VALUE_ROOM) / longest
+    scale = (WIDTH - _VALUE_WIDTH) / longest
     parts, y = [], 4.0
     for group in groups:
         label = Markup("{} {}").format(group["label"], element("tspan", group["aside"], class_="aside"))
@@ -79,7 +80,7 @@ def ladder(rows: Sequence[Mapping[str, Any]], order: Sequence[str]) -> Markup:
         is_contestant = row["name"] in order
         style = style_of(order.index(row["name"])) if is_contestant else "grey"
         weight = "group" if is_contestant else "group plain"
-        parts.append(element("text", row["name"], x=0, y=y + 11, class_=weight))
+        parts.append(element("text", shorten(row["name"], 44), x=0, y=y + 11, class_=weight))
         y += _LABEL - 1
         parts.append(element("rect", x=0, y=y, width=row["bits_per_char"] * scale, height=_BAR, class_=f"bar {style}"))
         value = f"{row['bits_per_char']:.3f}"
@@ -120,7 +121,8 @@ def forest_picture(statistics: Mapping[str, Any]) -> Markup:
     for number, pair in enumerate(pairs):
         y = 46.0 * number + 38.0
         label = f"{pair['a']} − {pair['b']}"
-        parts.append(element("text", label, x=6, y=y - 15, class_="group"))
+        shown = f"{shorten(pair['a'], 21)} − {shorten(pair['b'], 21)}"
+        parts.append(element("text", shown, x=6, y=y - 15, class_="group"))
         parts.append(element("text", signed(pair["difference"]), x=WIDTH - 6, y=y - 15, class_="value end"))
         for kind, offset in (("documents", 0.0), ("blocks", 7.0)):
             if pair[kind]:

@@ -1,56 +1,158 @@
-"""Curves of val bits per character while training: against characters seen and against seconds."""
+"""Curves of val bits per character while training: drawn once, for the page and as the files that comparison.md shows.
 
-from collections.abc import Sequence
+Baselines are level lines in the same picture: what a model has to beat.
+"""
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
 
 from compare.page.data import curves
+from compare.page.svg import (
+    AXES_RIGHT,
+    WIDTH,
+    Axes,
+    element,
+    legend_key,
+    marker,
+    padded,
+    path,
+    picture,
+    style_of,
+    ticks,
+)
 from compare.runs import Entry
-from data.files import atomic_write
-from tokenizer.studies.pictures import COLOURS, FORMATS, STYLES, picture_names
+from data.files import read_text, write_text
+from data.show import counted, shorten
 
-_STEMS = {"characters": "curve_characters", "seconds": "curve_seconds"}
+_HEIGHT = 260.0
+_FILES = {"characters": "curve_characters.svg", "seconds": "curve_seconds.svg"}
+_FILE_SCALE = 2  # of a file's size on the screen to the page's
+_LEGEND_LINE = 17.0
+_LEGEND_COLUMNS = 44  # of a name
+_LABEL_HEIGHT = 11.0
+_STYLE = Path(__file__).parent / "templates" / "picture.css"
+
+
+def curve_picture(
+    curve: Mapping[str, Any], order: Sequence[str], levels: Sequence[Mapping[str, Any]] = ()
+) -> Markup | None:
+    """Val bits per character against one quantity, a line and (with several seeds) a band for each contestant.
+
+    `levels` ({"name", "bits_per_char"}) are level lines; see `drawn_levels` for those that are left out. None where
+    no contestant has a point to draw.
+    """
+    if not curve["series"]:
+        return None
+    return picture(_parts(curve, order, levels), _HEIGHT, _told(curve, levels))
+
+
+def drawn_levels(
+    curve: Mapping[str, Any], levels: Sequence[Mapping[str, Any]]
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """The levels of a picture, ascending, and those above it: higher than all curves, they would press them flat.
+
+    The lowest one is always drawn.
+    """
+    highest = max((value for one in curve["series"] for value in one["high"]), default=0.0)
+    ascending = sorted(levels, key=lambda one: float(one["bits_per_char"]))
+    num_drawn = max(1, sum(one["bits_per_char"] <= highest for one in ascending))
+    return ascending[:num_drawn], ascending[num_drawn:]
+
+
+def _parts(curve: Mapping[str, Any], order: Sequence[str], levels: Sequence[Mapping[str, Any]]) -> list[Markup]:
+    series = curve["series"]
+    drawn, _ = drawn_levels(curve, levels)
+    values = [value for one in series for key in ("low", "high") for value in one[key]]
+    values += [one["bits_per_char"] for one in drawn]
+    longest = max(one["x"][-1] for one in series)
+    axes = Axes((0.0, longest * 1.03 or 1.0), padded(values), _HEIGHT)
+    parts = axes.frame(f"{curve['label']} ({curve['unit']})", "val bits per character", ticks(*axes.x_range))
+    for one in drawn:
+        level = axes.y(one["bits_per_char"])
+        parts.append(element("path", d=f"M{axes.x(0.0):.1f} {level:.1f}H{AXES_RIGHT:g}", class_="reference"))
+    for one in series:
+        number = order.index(one["name"])
+        if one["num_seeds"] > 1:
+            outline = axes.points(one["x"], one["high"]) + axes.points(one["x"], one["low"])[::-1]
+            parts.append(element("path", d=path(outline) + "Z", class_=f"band {style_of(number)}"))
+        line = axes.points(one["x"], one["mean"])
+        parts.append(element("path", d=path(line), class_=f"line {style_of(number)}"))
+        parts += [marker(number, x, y, 2.6) for x, y in line]
+    return parts + _level_labels(axes, drawn)
+
+
+def _level_labels(axes: Axes, drawn: Sequence[Mapping[str, Any]]) -> list[Markup]:
+    """A label above each level line, or below it where the line above is too close."""
+    labels, taken = [], 0.0  # down to this height by labels and lines
+    for one in reversed(drawn):  # from above
+        level = axes.y(one["bits_per_char"])
+        y = level - 3.0
+        if y - _LABEL_HEIGHT > taken:
+            taken = level
+        else:
+            y = taken = max(level + 9.0, taken + _LABEL_HEIGHT)
+        text = f"{one['name']} {one['bits_per_char']:.2f}"
+        labels.append(element("text", text, x=AXES_RIGHT, y=y, class_="tick end level"))
+    return labels
+
+
+def _told(curve: Mapping[str, Any], levels: Sequence[Mapping[str, Any]]) -> str:
+    told = "; ".join(
+        f"{one['name']} goes from {one['mean'][0]:.2f} at {one['x'][0]:.3g} "
+        f"to {one['mean'][-1]:.2f} at {one['x'][-1]:.3g}"
+        for one in curve["series"]
+    )
+    drawn, _ = drawn_levels(curve, levels)
+    level = ", ".join(f"{one['name']} {one['bits_per_char']:.2f}" for one in drawn)
+    return f"Val bits per character against {curve['label']} ({curve['unit']}): {told}." + (
+        f" Level lines: {level}." if level else ""
+    )
 
 
 def curve_paths(folder: Path) -> list[Path]:
     """The picture files that `draw_curves` writes."""
-    return [folder / f"{stem}.{form}" for stem in _STEMS.values() for form in FORMATS]
+    return [folder / name for name in _FILES.values()]
 
 
-def draw_curves(folder: Path, entries: Sequence[Entry]) -> None:
-    """Write the curves as SVG and PNG: the mean over seeds, their range as a band.
+def draw_curves(folder: Path, entries: Sequence[Entry], levels: Sequence[Mapping[str, Any]] = ()) -> None:
+    """Write the curves against characters and seconds as SVG files; runs without a val figure give a sentence.
 
     Val is the periodic figure (fixed beginning of val, disjoint windows).
     """
-    import matplotlib  # takes a second, and most runs draw nothing
-    from matplotlib.figure import Figure
-
-    names = picture_names([entry.name for entry in entries])
+    order = [entry.name for entry in entries]
     sizes = {entry.name: entry.runs[0].report["tokenizer"]["vocab_size"] for entry in entries}
-    for picture in curves(entries):
-        if picture["quantity"] not in _STEMS:
-            continue
-        figure = Figure(figsize=(7.0, 4.2), dpi=150, layout="constrained")
-        axes = figure.add_subplot()
-        for number, series in enumerate(picture["series"]):
-            colour = COLOURS[number % len(COLOURS)]
-            axes.plot(
-                series["x"],
-                series["mean"],
-                color=colour,
-                linestyle=STYLES[number % len(STYLES)],
-                marker="o",
-                markersize=3,
-                label=f"{names[series['name']]} ({sizes[series['name']]:,} tokens)",
-            )
-            if series["num_seeds"] > 1:
-                axes.fill_between(series["x"], series["low"], series["high"], color=colour, alpha=0.2, linewidth=0)
-        axes.set_xlabel(f"{picture['label']} ({picture['unit']})")
-        axes.set_ylabel("val bits per character")
-        axes.grid(alpha=0.3)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
-        # Without a date and with a fixed salt the same runs give the same bytes.
-        with matplotlib.rc_context({"svg.hashsalt": "curves"}):
-            for form in FORMATS:
-                with atomic_write(folder / f"{_STEMS[picture['quantity']]}.{form}") as file:
-                    figure.savefig(file, format=form, metadata={"Date": None} if form == "svg" else None)
+    for curve in curves(entries):
+        if curve["quantity"] in _FILES:
+            write_text(folder / _FILES[curve["quantity"]], _file_of(curve, order, sizes, levels))
+
+
+def _file_of(
+    curve: Mapping[str, Any], order: Sequence[str], sizes: Mapping[str, int], levels: Sequence[Mapping[str, Any]]
+) -> str:
+    """The picture as a file of its own: with its style, the contestants' names and their vocabularies' sizes."""
+    if not curve["series"]:
+        parts, told = [element("text", "no val figure was taken during training", x=12, y=24)], "No val figures."
+    else:
+        parts, told = _parts(curve, order, levels), _told(curve, levels)
+    y = _HEIGHT + 6.0
+    for number, name in enumerate(order):
+        key = legend_key(number, x=12, y=y, width=26, height=12)
+        label = f"{shorten(name, _LEGEND_COLUMNS)} ({counted(sizes[name], 'token')})"
+        parts += [key, element("text", label, x=44, y=y + 10)]
+        y += _LEGEND_LINE
+    style = element("style", Markup(read_text(_STYLE)))
+    drawn = element(
+        "svg",
+        style + Markup("").join(parts),
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {WIDTH:g} {y + 6:g}",
+        width=_FILE_SCALE * WIDTH,
+        height=_FILE_SCALE * (y + 6),
+        role="img",
+        aria_label=told,
+        class_="file",
+    )
+    return f"{drawn}\n"

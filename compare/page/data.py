@@ -4,13 +4,16 @@ Nothing here draws or formats for the eye beyond shortening names; `render` draw
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from compare.baselines.scores import GUESSES, PRIMED
 from compare.characters import RULE, document_char_offsets, document_nats
+from compare.figures import figure, seeds_in_words
 from compare.page.passage import passage
 from compare.runs import Entry, Run, all_runs, check_comparable
 from compare.table import table_cells
@@ -29,6 +32,9 @@ MOST_TOKENIZER_BYTES = 1_500_000  # of all embedded vocabularies together, as JS
 MOST_DOCUMENTS = 1_000  # points of one scatter picture
 MOST_PAIRS = 3  # scatter pictures
 _NAME_CHARACTERS = 60
+_VIEWER_CHARACTERS = 160
+_WORD_CHARACTERS = 16
+_BUDGET_COLUMNS = 26
 _CURVES = (
     ("characters", "characters seen", "millions", 1e6),
     ("flops", "training FLOPs", "10¹²", 1e12),
@@ -47,9 +53,11 @@ def page_data(
 ) -> dict[str, Any]:
     """The page of a comparison as a JSON-ready dict.
 
-    `summary` is what comparison.json holds; the optional parts (statistics, baselines, where_bits_go, intrinsic, sweep)
-    may be missing or None and are then left out of the page, and so may `marginal_sentences`. `entries` are the
-    contestants with their runs, one per seed; `samples` each contestant's texts as {"prompt", "text", "temperature"}.
+    `summary` is what comparison.json holds and the words of the answer: `answer` (a few sentences), `how_sure` (a list
+    of them), `noise` (a sentence or None), `text_path`, `model_shape` and `batch`. The optional parts (statistics,
+    baselines, where_bits_go, intrinsic, sweep) may be missing or None and are then left out of the page, and so may
+    `marginal_sentences`. `entries` are the contestants with their runs, one per seed; `samples` each contestant's
+    texts as {"prompt", "text", "temperature"}.
     Raises ReportError if the runs cannot be compared, or were not scored on the test split given.
     """
     test = splits["test"]
@@ -57,23 +65,81 @@ def page_data(
     evaluations = {entry.name: entry.evaluation("test") for entry in entries}
     for name, evaluation in evaluations.items():
         _check_text(name, evaluation, test)
+    typical = passage(test, evaluations)
     data: dict[str, Any] = {
         "experiment": summary["experiment"],
-        "verdict": summary["verdict"],
+        **{key: summary[key] for key in ("answer", "how_sure", "noise")},
+        "compared": _compared(summary, entries),
         "contestants": [_contestant(entry, evaluations[entry.name]) for entry in entries],
         "test": {"num_chars": len(test.text), "num_documents": len(test.document_offsets) - 1},
         "table": table_cells(summary["rows"]),
         "not_held_equal": list(summary["not_held_equal"]),
         "marginal": list(summary.get("marginal_sentences", ())),
         "curves": curves(entries),
+        "levels": levels(summary.get("baselines") or ()),
         "documents": documents(test, evaluations),
-        "passage": passage(test, evaluations),
+        "passage": typical,
+        "viewer": {"text": opening(typical["text"]), "word": longest_word(typical["text"])},
         "tokenizers": embedded_tokenizers(tokenizers),
         "samples": {name: [dict(sample) for sample in samples[name]] for name in samples},
         "formulas": {"flops": summary["flops_formula"], "rule": RULE},
         "provenance": _provenance(summary, entries, splits),
     }
     return data | {key: summary.get(key) for key in _OPTIONAL}
+
+
+def _compared(summary: Mapping[str, Any], entries: Sequence[Entry]) -> list[list[str]]:
+    """[label, value] of what the contestants share: text, model, batch, budget and seeds."""
+    budgets = {
+        (budget["unit"], budget["amount"]) for run in all_runs(entries) for budget in [run.report["train"]["budget"]]
+    }
+    if len(budgets) == 1:
+        [(unit, amount)] = budgets
+        budget = f"{figure(amount, '{:,}', _BUDGET_COLUMNS)} {unit}"
+    else:
+        budget = "not the same for all"
+    seeds = [run.seed for run in entries[0].runs]
+    return [
+        ["text", summary["text_path"]],
+        ["model", summary["model_shape"]],
+        ["batch", summary["batch"]],
+        ["budget", budget],
+        ["seed" if len(seeds) == 1 else "seeds", seeds_in_words(seeds)],
+    ]
+
+
+def levels(baselines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What stands as level lines in the curves: the n-gram, and each compressor in the better of its two ways."""
+    best: dict[str, dict[str, Any]] = {}
+    for one in baselines:
+        level = {"name": one["name"], "bits_per_char": one["bits_per_char"]}
+        program = one["name"].removesuffix(PRIMED)
+        if one["name"] in GUESSES:
+            continue
+        if program not in best or level["bits_per_char"] < best[program]["bits_per_char"]:
+            best[program] = level
+    return list(best.values())
+
+
+def opening(text: str) -> str:
+    """The beginning of a passage that the token viewer starts with: about 160 characters, cut at white space.
+
+    A text without white space is cut between any two characters.
+    """
+    stripped = text.lstrip("\n")
+    if len(stripped) <= _VIEWER_CHARACTERS:
+        return stripped
+    cut = max(
+        (match.end() for match in re.finditer(r"\S(?=\s)", stripped[: _VIEWER_CHARACTERS + 1])),
+        default=_VIEWER_CHARACTERS,
+    )
+    return stripped[: cut if cut > _VIEWER_CHARACTERS // 2 else _VIEWER_CHARACTERS]
+
+
+def longest_word(text: str) -> str:
+    """The first of the longest words of `text`, with the space before it; at most 16 characters of it."""
+    words = re.findall(r" ?\S+", text)
+    return str(max(words, key=lambda word: min(len(word), _WORD_CHARACTERS), default=text))[:_WORD_CHARACTERS]
 
 
 def _check_text(name: str, evaluation: Evaluation, test: Split) -> None:
@@ -168,9 +234,9 @@ def document_name(text: str) -> str:
 def embedded_tokenizers(tokenizers: Mapping[str, Tokenizer]) -> list[dict[str, Any]]:
     """What the browser needs to encode as Python does: base tokens in id order and the merges as pairs of ids.
 
-    A vocabulary that the page has no room for, or of a kind that it does not know, has `left_out`, the reason.
+    A vocabulary too large for the page, or of a kind that it does not know, has `left_out`, the reason.
     """
-    embedded, room = [], MOST_TOKENIZER_BYTES
+    embedded, bytes_left = [], MOST_TOKENIZER_BYTES
     for name, tokenizer in tokenizers.items():
         entry: dict[str, Any] = {"name": name, "kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size}
         contents = _contents(tokenizer)
@@ -178,13 +244,13 @@ def embedded_tokenizers(tokenizers: Mapping[str, Tokenizer]) -> list[dict[str, A
             entry["left_out"] = f"the page cannot encode tokenizers of kind {tokenizer.kind!r}"
         else:
             num_bytes = len(canonical_json(contents).encode("utf-8"))
-            if num_bytes > room:
+            if num_bytes > bytes_left:
                 entry["left_out"] = (
                     f"its vocabulary of {tokenizer.vocab_size:,} takes {num_bytes / 1e6:.1f} MB, and the page has "
-                    f"{room / 1e6:.1f} MB left for vocabularies"
+                    f"{bytes_left / 1e6:.1f} MB left for vocabularies"
                 )
             else:
-                room -= num_bytes
+                bytes_left -= num_bytes
                 entry |= contents
         embedded.append(entry)
     return embedded

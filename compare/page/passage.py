@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.characters import RULE, character_nats, character_starts
+from compare.characters import character_nats, character_starts
 from data.splits import Split
 from model.evaluate import Evaluation
 
@@ -20,8 +20,8 @@ Float64Array = NDArray[np.float64]
 
 LEVELS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Bits per character at which the colour changes: level 0 is below the first, the last level above the last."""
-_NUM_CHARACTERS = 2_000
-_FEWEST_CHARACTERS = 1_500
+_NUM_CHARACTERS = 600
+_FEWEST_CHARACTERS = 400
 _MOST_IN_A_CELL = 24  # characters; a longer word is cut, so that a line of a phone can hold it
 _CELL = re.compile(r"\S+[^\S\n]*\n?|[^\S\n]+\n?|\n")
 
@@ -29,8 +29,8 @@ _CELL = re.compile(r"\S+[^\S\n]*\n?|[^\S\n]+\n?|\n")
 def passage(test: Split, evaluations: Mapping[str, Evaluation]) -> dict[str, Any]:
     """The beginning of the document on which every contestant is closest to its own figure for the whole split.
 
-    Of the documents with at least 1,500 characters (else: the longest) the first 2,000 characters are taken, cut at
-    white space; the one is chosen whose worst relative distance, over the contestants, is least.
+    Of the documents with at least 400 characters (else: the longest) the first 600 characters are taken, cut at white
+    space; the one is chosen whose worst relative distance, over the contestants, is least. `text` is the passage.
     """
     bits = {name: character_nats(evaluation) / math.log(2) for name, evaluation in evaluations.items()}
     document = _typical_document(test.document_offsets, list(bits.values()))
@@ -52,11 +52,11 @@ def passage(test: Split, evaluations: Mapping[str, Evaluation]) -> dict[str, Any
     return {
         "contestants": list(bits),
         "document_number": document + 1,
+        "text": text,
         "num_chars": len(text),
         "is_whole_document": end == int(test.document_offsets[document + 1]),
         "bits_per_char": {name: float(values[start:end].mean()) for name, values in bits.items()},
         "levels": list(LEVELS),
-        "rule": RULE,
         "cells": cells,
     }
 
@@ -77,7 +77,7 @@ def _typical_document(offsets: NDArray[np.int64], bits: list[Float64Array]) -> i
 
 
 def _cut_at_space(text: str, start: int, end: int) -> int:
-    """The end of the passage: `end`, or behind the last white space of the first 2,000 characters."""
+    """The end of the passage: `end`, or behind the last white space of the first 600 characters."""
     limit = start + _NUM_CHARACTERS
     if end <= limit:
         return end

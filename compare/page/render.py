@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import json
-import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -13,9 +12,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from compare.page.bars import forest_picture, grouped_bars, ladder
+from compare.page.bars import forest_picture, grouped_bars, ladder, signed
+from compare.page.curves import curve_picture, drawn_levels
+from compare.page.signs import REPLACEMENT, one_column, readable, visible
 from compare.page.svg import (
-    curve_picture,
     legend_key,
     scatter_counts,
     scatter_picture,
@@ -24,29 +24,14 @@ from compare.page.svg import (
     sweep_picture,
 )
 from data.files import read_text, write_text
-from data.show import counted, is_hidden
+from data.show import counted, shorten
 from data.show import visible as as_shown
 
 HTML = "index.html"
 _TEMPLATES = Path(__file__).parent / "templates"
+_NAME_COLUMNS = 32  # of a contestant in legends and heads of columns; the whole name is their title
+_STYLES = ("picture.css", "style.css")
 _SCRIPTS = ("tokenizer.js", "viewer.js", "reading.js")
-_STAND_INS = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x7f": "␡"}
-_SECTIONS = (
-    ("figures", "The figures", None),
-    ("unequal", "Not held equal", None),
-    ("curves", "The curves", None),
-    ("sure", "How sure it is", "statistics"),
-    ("where", "Where the bits go", "where_bits_go"),
-    ("passage", "A passage", None),
-    ("documents", "Documents", None),
-    ("sweep", "Vocabulary sizes", "sweep"),
-    ("baselines", "Baselines", "baselines"),
-    ("viewer", "Token viewer", None),
-    ("intrinsic", "Vocabularies", "intrinsic"),
-    ("samples", "Samples", "samples"),
-    ("formulas", "Formulas", None),
-    ("provenance", "Provenance", None),
-)
 
 
 def write_page(path: Path, page: Mapping[str, Any]) -> None:
@@ -67,24 +52,27 @@ def render_page(page: Mapping[str, Any]) -> str:
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    style = _verbatim("style.css")
+    style = Markup("\n").join(_verbatim(name) for name in _STYLES)
     script = Markup("\n").join(_verbatim(name) for name in _SCRIPTS)
     environment.filters["upper"] = str.upper
     order = [contestant["name"] for contestant in page["contestants"]]
-    sections = [(id_, title) for id_, title, key in _SECTIONS if key is None or page[key]]
-    if not page["documents"]["pairs"]:
-        sections.remove(("documents", "Documents"))
+    first, rest = _first_sentence(page["answer"])
     return environment.get_template("page.html").render(
         page=page,
         order=order,
         ranked=sorted(page["contestants"], key=lambda one: (one["bits_per_char"], one["name"])),
-        sections=sections,
+        first_sentence=first,
+        more_sentences=rest,
         bands=any(one["num_seeds"] > 1 for one in page["contestants"]),
         zip=zip,
         counted=counted,
         spelled=visible,
+        readable=readable,
+        signed=signed,
         key=legend_key,
-        curve_picture=partial(curve_picture, order=order),
+        short=partial(shorten, width=_NAME_COLUMNS),
+        curve_pictures=_curve_pictures(page, order),
+        levels_above=_levels_above(page),
         scatter_picture=partial(scatter_picture, page["documents"], order=order),
         scatter_counts=partial(scatter_counts, page["documents"]),
         sweep_picture=sweep_picture,
@@ -97,10 +85,31 @@ def render_page(page: Mapping[str, Any]) -> str:
         intrinsic_rows=_intrinsic_rows(page["intrinsic"]) if page["intrinsic"] else [],
         number_rows=_number_rows(page["intrinsic"]) if page["intrinsic"] else [],
         tokenizers=_json_in_html(page["tokenizers"]),
+        viewer=_json_in_html(page["viewer"]),
         policy=_policy(style, script),
         style=style,
         script=script,
     )
+
+
+def _first_sentence(answer: str) -> tuple[str, str]:
+    """The first sentence, which the page sets large, and all others."""
+    first, stop, rest = answer.partition(". ")
+    return (f"{first}.", rest) if stop else (answer, "")
+
+
+def _curve_pictures(page: Mapping[str, Any], order: Sequence[str]) -> list[tuple[str, Markup]]:
+    """(what the curves are drawn against, the picture) for each quantity that has a point."""
+    drawn = [(curve["label"], curve_picture(curve, order, page["levels"])) for curve in page["curves"]]
+    return [(label, drawing) for label, drawing in drawn if drawing is not None]
+
+
+def _levels_above(page: Mapping[str, Any]) -> str:
+    """The level lines that are above all curves and are not drawn, with their figures."""
+    if not page["curves"][0]["series"]:
+        return ""
+    _, above = drawn_levels(page["curves"][0], page["levels"])
+    return ", ".join(f"{one['name']} {one['bits_per_char']:.2f}" for one in above)
 
 
 def _shown(value: object) -> object:
@@ -130,26 +139,6 @@ def _json_in_html(value: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c"))
 
 
-def visible(text: str) -> str:
-    """`text` with stand-ins for what has no shape: spaces, line ends, control and format characters.
-
-    >>> visible("a b\\n")
-    'a␣b⏎'
-    """
-    return "".join("␣" if character == " " else _visible_but_space(character) for character in text)
-
-
-def _visible_but_space(character: str) -> str:
-    if character in _STAND_INS:
-        return _STAND_INS[character]
-    if character < " ":
-        return chr(0x2400 + ord(character))
-    category = unicodedata.category(character)
-    if is_hidden(character) or category.startswith("Z"):
-        return f"U+{ord(character):04X}" if character != " " else character
-    return f"◌{character}" if category.startswith("M") else character
-
-
 def _passage_cells(passage: Mapping[str, Any], order: Sequence[str]) -> Markup:
     """The passage as cells of rows of spans. Only the first row is read out: the others repeat its text."""
     styles = [style_of(order.index(name)) for name in passage["contestants"]]
@@ -161,21 +150,15 @@ def _passage_cells(passage: Mapping[str, Any], order: Sequence[str]) -> Markup:
             parts.append(f'<span class="row {style}"{hidden}>')
             for text, bits, level, is_begin in spans:
                 begin = " t" if is_begin else ""
-                shown = escape("".join(map(_one_column, text)))
-                codes = " ".join(f"U+{ord(character):04X}" for character in text if _one_column(character) == "�")
+                shown = escape("".join(map(one_column, text)))
+                codes = " ".join(
+                    f"U+{ord(character):04X}" for character in text if one_column(character) == REPLACEMENT
+                )
                 said = f"{bits:.2f} bits ({codes})" if codes else f"{bits:.2f} bits"
                 parts.append(f'<i class="b{level}{begin}" title="{said}">{shown}</i>')
             parts.append("</span>")
         parts.append("</span><br>" if cell["ends_line"] else "</span>")
     return Markup("".join(parts))
-
-
-def _one_column(character: str) -> str:
-    """One character for one, so that the rows stay aligned and a script can count them."""
-    shown = _visible_but_space(character)
-    if len(shown) == 1:
-        return shown
-    return "�" if shown.startswith("U+") else character  # a mark stands on the character before it
 
 
 def _level_names(levels: Sequence[float]) -> list[str]:
@@ -191,7 +174,7 @@ def _bars_of_classes(where: Mapping[str, Any], order: Sequence[str]) -> list[dic
         _group(row, row["name"], f"{100 * row['num_chars'] / num_chars:.1f} % of characters") for row in where["kinds"]
     ]
     positions = [_group(row, _range(row["from"], row["to"]), "") for row in where["positions"]]
-    frequencies = [_group(row, row["name"], f"{row['num_words']:,} words") for row in where["word_frequency"]]
+    frequencies = [_group(row, row["name"], counted(row["num_words"], "word")) for row in where["word_frequency"]]
     described = "; ".join(f"{row['name']}: {row['description']}" for row in where["kinds"] if "description" in row)
     pictures = [
         {
@@ -200,18 +183,16 @@ def _bars_of_classes(where: Mapping[str, Any], order: Sequence[str]) -> list[dic
             "caption": f"{described}." if described else "",
         },
         {
-            "title": "By position: characters of the document before it",
+            "title": "By position in the document",
             "drawing": grouped_bars(positions, order, about="Bits per character by characters before"),
-            "caption": where.get("position_note", ""),
-        },
-        {
-            "title": "By frequency: how often the word stands in train",
-            "drawing": grouped_bars(frequencies, order, about="Bits per character by the word's frequency in train"),
-            "caption": where.get("word_note", ""),
+            "caption": "How many characters of the document come before the character that is scored.",
         },
     ]
-    note = str(where.get("word_note", ""))
-    return pictures if frequencies else [*pictures[:-1], {"title": "By frequency", "drawing": "", "caption": note}]
+    words: dict[str, Any] = {"title": "By frequency of the word", "drawing": "", "caption": f"{where['word_note']}."}
+    if frequencies:
+        words["drawing"] = grouped_bars(frequencies, order, about="Bits per character by the word's frequency in train")
+        words["caption"] = "How often the word occurs in train, spelled the same. A word is a run of letters."
+    return [*pictures, words]
 
 
 def _group(row: Mapping[str, Any], label: str, aside: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Pictures of the page as inline SVG: curves, sweep and scatter. Bars and intervals are in `compare.page.bars`.
+"""Pictures of the page as inline SVG: what they share, sweep and scatter; curves and bars have modules of their own.
 
 A picture is as wide as a phone's column and is scaled as a whole; colours, dashes and fonts come from the page's style
 sheet by class (s0, s1, … for the contestants in order), so that one picture serves light and dark. Every picture has
@@ -12,11 +12,12 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from data.show import visible
+from data.show import counted, shorten, visible
 
 NUM_STYLES = 7  # of series in the style sheet
 WIDTH = 360.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 14.0, 12.0, 42.0
+AXES_RIGHT = WIDTH - _RIGHT  # where the axes of a picture end
 
 
 def element(name: str, content: object = None, **attributes: object) -> Markup:
@@ -58,16 +59,17 @@ def marker(number: int, x: float, y: float, radius: float = 3.2) -> Markup:
     classes = f"mark {style_of(number)}"
     if not shape:
         return element("circle", cx=x, cy=y, r=r, class_=classes)
-    return element("path", d=_path([(x + dx, y + dy) for dx, dy in shape]) + "Z", class_=classes)
+    return element("path", d=path([(x + dx, y + dy) for dx, dy in shape]) + "Z", class_=classes)
 
 
-def legend_key(number: int) -> Markup:
-    """A short piece of the line of contestant `number`, for a legend in the text."""
+def legend_key(number: int, **place: float) -> Markup:
+    """A short piece of the line of contestant `number`, for a legend in the text or at a `place` in a picture."""
     parts = [element("path", d="M1 6H25", class_=f"line {style_of(number)}"), marker(number, 13.0, 6.0)]
-    return element("svg", Markup("").join(parts), viewBox="0 0 26 12", class_="key", aria_hidden="true")
+    return element("svg", Markup("").join(parts), viewBox="0 0 26 12", class_="key", aria_hidden="true", **place)
 
 
-def _path(points: Sequence[tuple[float, float]]) -> str:
+def path(points: Sequence[tuple[float, float]]) -> str:
+    """A line through the points, as an SVG path."""
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 
@@ -93,7 +95,7 @@ class Axes:
         """Horizontal place of a value."""
         scale: Callable[[float], float] = math.log if self.is_x_logarithmic else float
         low, high = map(scale, self.x_range)
-        return _LEFT + (scale(value) - low) / (high - low) * (WIDTH - _LEFT - _RIGHT)
+        return _LEFT + (scale(value) - low) / (high - low) * (AXES_RIGHT - _LEFT)
 
     def y(self, value: float) -> float:
         """Vertical place of a value; up is more."""
@@ -111,13 +113,13 @@ class Axes:
         bottom = self.height - _BOTTOM
         parts = []
         for value in ticks(*self.y_range):
-            parts.append(element("path", d=f"M{_LEFT:g} {self.y(value):.1f}H{WIDTH - _RIGHT:g}", class_="grid"))
+            parts.append(element("path", d=f"M{_LEFT:g} {self.y(value):.1f}H{AXES_RIGHT:g}", class_="grid"))
             parts.append(element("text", f"{value:g}", x=_LEFT - 6, y=self.y(value) + 4, class_="tick end"))
         for value, name in zip(x_ticks, x_names or [f"{tick:,g}" for tick in x_ticks], strict=True):
             parts.append(element("path", d=f"M{self.x(value):.1f} {bottom:g}v4", class_="axis"))
             parts.append(element("text", name, x=self.x(value), y=bottom + 16, class_="tick middle"))
-        parts.append(element("path", d=f"M{_LEFT:g} {bottom:g}H{WIDTH - _RIGHT:g}", class_="axis"))
-        middle = (_LEFT + WIDTH - _RIGHT) / 2
+        parts.append(element("path", d=f"M{_LEFT:g} {bottom:g}H{AXES_RIGHT:g}", class_="axis"))
+        middle = (_LEFT + AXES_RIGHT) / 2
         parts.append(element("text", x_label, x=middle, y=self.height - 8, class_="label middle"))
         y_middle = (_TOP + bottom) / 2
         turned = f"translate(11 {y_middle:.1f}) rotate(-90)"
@@ -125,39 +127,11 @@ class Axes:
         return parts
 
 
-def _padded(values: Sequence[float]) -> tuple[float, float]:
+def padded(values: Sequence[float]) -> tuple[float, float]:
+    """The range of the values with a margin, for an axis; never empty."""
     low, high = min(values), max(values)
     margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return low - margin, high + margin
-
-
-def curve_picture(curve: Mapping[str, Any], order: Sequence[str]) -> Markup | None:
-    """Val bits per character against one quantity, a line and (with several seeds) a band for each contestant.
-
-    None where no contestant has a point to draw.
-    """
-    series = curve["series"]
-    if not series:
-        return None
-    values = [value for one in series for key in ("low", "high") for value in one[key]]
-    longest = max(one["x"][-1] for one in series)
-    axes = Axes((0.0, longest * 1.03 or 1.0), _padded(values), 260.0)
-    parts = axes.frame(f"{curve['label']} ({curve['unit']})", "val bits per character", ticks(*axes.x_range))
-    for one in series:
-        number = order.index(one["name"])
-        if one["num_seeds"] > 1:
-            outline = axes.points(one["x"], one["high"]) + axes.points(one["x"], one["low"])[::-1]
-            parts.append(element("path", d=_path(outline) + "Z", class_=f"band {style_of(number)}"))
-        line = axes.points(one["x"], one["mean"])
-        parts.append(element("path", d=_path(line), class_=f"line {style_of(number)}"))
-        parts += [marker(number, x, y, 2.6) for x, y in line]
-    told = "; ".join(
-        f"{one['name']} goes from {one['mean'][0]:.2f} at {one['x'][0]:.3g} "
-        f"to {one['mean'][-1]:.2f} at {one['x'][-1]:.3g}"
-        for one in series
-    )
-    alternative = f"Val bits per character against {curve['label']} ({curve['unit']}): {told}."
-    return picture(parts, axes.height, alternative)
 
 
 def sweep_lines(sweep: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
@@ -175,7 +149,7 @@ def sweep_picture(sweep: Mapping[str, Any]) -> Markup:
     values += [reference["bits_per_char"] for reference in references]
     sizes = sorted({point["vocab_size"] for point in sweep["points"]})
     low, high = sizes[0] / 1.12, sizes[-1] * 1.12
-    axes = Axes((low, high), _padded(values), 300.0, is_x_logarithmic=True)
+    axes = Axes((low, high), padded(values), 300.0, is_x_logarithmic=True)
     named: list[int] = []
     for size in sizes:  # labels that would overlap are left out
         if not named or axes.x(size) - axes.x(named[-1]) > 34:
@@ -185,8 +159,10 @@ def sweep_picture(sweep: Mapping[str, Any]) -> Markup:
     )
     for reference in references:
         level = axes.y(reference["bits_per_char"])
-        parts.append(element("path", d=f"M{_LEFT:g} {level:.1f}H{WIDTH - _RIGHT:g}", class_="reference"))
-        parts.append(element("text", reference["contestant"], x=WIDTH - _RIGHT, y=level - 5, class_="tick end"))
+        parts.append(element("path", d=f"M{_LEFT:g} {level:.1f}H{AXES_RIGHT:g}", class_="reference"))
+        parts.append(
+            element("text", shorten(reference["contestant"], 40), x=AXES_RIGHT, y=level - 5, class_="tick end")
+        )
     told = []
     for number, (name, points) in enumerate(lines.items()):
         for point in points:  # from the best to the worst seed
@@ -194,10 +170,10 @@ def sweep_picture(sweep: Mapping[str, Any]) -> Markup:
             bar = f"M{x:.1f} {axes.y(ends[0]):.1f}V{axes.y(ends[1]):.1f}"
             parts.append(element("path", d=bar, class_=f"whisker {style_of(number)}"))
         line = axes.points([p["vocab_size"] for p in points], [p["bits_per_char"] for p in points])
-        parts.append(element("path", d=_path(line), class_=f"line {style_of(number)}"))
+        parts.append(element("path", d=path(line), class_=f"line {style_of(number)}"))
         parts += [marker(number, x, y) for x, y in line]
         best = min(points, key=lambda point: float(point["bits_per_char"]))
-        told.append(f"{name} is best at {best['vocab_size']:,} tokens with {best['bits_per_char']:.3f}")
+        told.append(f"{name} is best at {counted(best['vocab_size'], 'token')} with {best['bits_per_char']:.3f}")
     told += [f"{reference['contestant']} needs {reference['bits_per_char']:.3f}" for reference in references]
     return picture(parts, axes.height, "Test bits per character against vocabulary size: " + "; ".join(told) + ".")
 
@@ -214,15 +190,16 @@ def scatter_counts(documents: Mapping[str, Any], pair: Sequence[str]) -> tuple[i
 def scatter_picture(documents: Mapping[str, Any], pair: Sequence[str], order: Sequence[str]) -> Markup:
     """Bits per character of each document: across under the first of `pair`, upwards under the second."""
     first, second = (documents["bits_per_char"][name] for name in pair)
-    low, high = _padded([*first, *second])
+    low, high = padded([*first, *second])
     low = max(low, 0.0)
-    axes = Axes((low, high), (low, high), WIDTH - _LEFT - _RIGHT + _TOP + _BOTTOM)
-    parts = axes.frame(f"{pair[0]}: bits per character", f"{pair[1]}: bits per character", ticks(low, high))
-    parts.append(element("path", d=_path(axes.points((low, high), (low, high))), class_="reference"))
+    axes = Axes((low, high), (low, high), AXES_RIGHT - _LEFT + _TOP + _BOTTOM)
+    across, upwards = (f"{shorten(name, 30)}: bits per character" for name in pair)
+    parts = axes.frame(across, upwards, ticks(low, high))
+    parts.append(element("path", d=path(axes.points((low, high), (low, high))), class_="reference"))
     longest = max(documents["num_chars"])
     style = style_of(order.index(pair[1]))
     for name, length, x, y in zip(documents["names"], documents["num_chars"], first, second, strict=True):
-        said = element("title", f"{name}: {length:,} characters; {pair[0]} {x:.3f}, {pair[1]} {y:.3f}")
+        said = element("title", f"{name}: {counted(length, 'character')}; {pair[0]} {x:.3f}, {pair[1]} {y:.3f}")
         radius = 1.8 + 4.2 * math.sqrt(length / longest)
         parts.append(element("circle", said, cx=axes.x(x), cy=axes.y(y), r=radius, class_=f"document {style}"))
     fewer, more = scatter_counts(documents, pair)

@@ -64,7 +64,7 @@ def test_artefacts_lie_where_the_design_says(finished: Path) -> None:
         "reports/baselines.json",
         "reports/index.html",
         "reports/curve_characters.svg",
-        "reports/curve_seconds.png",
+        "reports/curve_seconds.svg",
     ):
         assert (root / path).is_file(), path
     assert {path.name for path in finished.iterdir()} == {"words.yaml", "texts", "run"}  # nothing outside the root

@@ -50,7 +50,7 @@ def copied(finished: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: p
     folder, _ = finished
     shutil.copytree(folder, tmp_path / "kept")
     sample = {"prompt": "\n", "text": "made up", "temperature": 0.0, "seed": 1}
-    monkeypatch.setattr(report, "draw_curves", lambda path, _entries: [one.touch() for one in curve_paths(path)])
+    monkeypatch.setattr(report, "draw_curves", lambda path, *_: [one.touch() for one in curve_paths(path)])
     monkeypatch.setattr(report, "samples_of", lambda *_arguments: [sample])
     return folder
 

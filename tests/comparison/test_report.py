@@ -94,7 +94,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 def curves_and_samples_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes the most time and depends on the runs alone: the curves are touched, the samples made up."""
     sample = {"prompt": "\n", "text": "made up", "temperature": 0.0, "seed": 1}
-    monkeypatch.setattr(report, "draw_curves", lambda folder, _entries: [p.touch() for p in curve_paths(folder)])
+    monkeypatch.setattr(report, "draw_curves", lambda folder, *_: [p.touch() for p in curve_paths(folder)])
     monkeypatch.setattr(report, "samples_of", lambda *_arguments: [sample])
 
 
@@ -322,7 +322,7 @@ def test_what_is_up_to_date_is_not_written_again(finished: Finished) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["comparison.json", "comparison.md", "comparison.txt", "index.html", "curve_seconds.png"]
+    "name", ["comparison.json", "comparison.md", "comparison.txt", "index.html", "curve_seconds.svg"]
 )
 def test_a_missing_file_is_noticed(finished: Finished, tmp_path: Path, name: str) -> None:
     folder = finished.copy(tmp_path)

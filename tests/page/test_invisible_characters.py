@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 import torch
-from test_interop import write_gpt2_files
 
 from compare import cli
 from compare.page.render import render_page
-from compare.page.render import visible as spelled
+from compare.page.signs import visible as spelled
 from compare.page.svg import element
 from compare.table import as_markdown, as_text
 from data.errors import CheckpointError, ConfigError, DataError
 from data.files import read_json
 from data.show import code_of, is_hidden, say, visible
+from gpt2_helpers import write_gpt2_files
 from model import checkpoint
 from model.generate import clean_prompt, generate
 from model.gpt import MiniGPT
@@ -64,27 +64,34 @@ def test_case_54_no_raw_control_stands_on_the_page() -> None:
     page = full_page()
     page["samples"]["char"][0] |= {"text": f"text {nasty} end", "prompt": f"prompt {nasty}"}
     page["experiment"] = f"name{nasty}"
-    page["verdict"] += nasty
+    page["answer"] += nasty
+    page["how_sure"].append(nasty)
+    page["noise"] = nasty
+    page["compared"][0][1] += nasty
+    page["viewer"]["text"] = nasty
     page["not_held_equal"] = [nasty]
     page["table"][0][1] += nasty
     page["documents"]["names"][0] = nasty
     page["provenance"][0]["items"].append(["path", f"/tmp/{nasty}"])
     html = render_page(page)
     assert [code_of(c) for c in set(html) if is_hidden(c) and c != "\n"] == []
-    assert html.count("\\u202e") >= 6 and "text \\u202a" in html
+    assert html.count("\\u202e") >= 6 and 'text <span class="sign">\\u202a' in html
 
 
 def test_case_54_nothing_from_outside_becomes_markup() -> None:
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
     page = full_page()
     page["samples"]["char"][0] |= {"text": evil, "prompt": evil}
-    page["experiment"] = page["verdict"] = evil
+    page["experiment"] = page["answer"] = page["noise"] = evil
+    page["how_sure"] = [evil]
+    page["compared"][0] = [evil, evil]
+    page["viewer"] = {"text": evil, "word": evil}
     page["not_held_equal"] = page["table"][0] = [evil]
     page["documents"]["names"][0] = evil
     page["tokenizers"][0]["name"] = evil
     page["provenance"][0]["items"].append([evil, evil])
     html = render_page(page)
-    assert html.count("<script") == html.count("</script>") == 2
+    assert html.count("<script") == html.count("</script>") == 3
     assert "<img" not in html
 
 

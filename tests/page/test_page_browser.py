@@ -3,16 +3,16 @@
 import json
 import random
 import re
-import shutil
 import time
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import regex
 
+from browser_helpers import close_page, launched, needs_chromium, open_page
 from compare.page.render import write_page
 from data.errors import TokenizerError
 from page_helpers import DOCUMENTS, every_tokenizer, full_page
@@ -23,10 +23,7 @@ from tokenizer.pretokenize import pretokenize
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the page is not seen by a browser")
-
+pytestmark = needs_chromium
 PIECES = (
     *("the", " tokens", "Count", " characters", "don't", "DON'T", "I'LL", "we'Ve", "it'ſ", "'", "''re", " ’s", "naïve"),
     *("\n", "\r\n", "\r", "\t", " ", "  ", "    ", "\n\n", " \n ", "\u00a0", "\u2028", "\u2029", "\u0085", "\ufeff"),
@@ -67,12 +64,8 @@ STRINGS = varied_strings()
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
-    with sync_api.sync_playwright() as playwright:
-        launched = playwright.chromium.launch(
-            executable_path=CHROMIUM, headless=True, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield launched
-        launched.close()
+    with launched() as one:
+        yield one
 
 
 @pytest.fixture(scope="module")
@@ -80,23 +73,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "index.html"
     write_page(path, full_page())
     return path.as_uri()
-
-
-def open_page(browser: "Browser", address: str, **options: Any) -> "Page":
-    """A page in a context of its own; what the browser complains about fails the test in `close_page`."""
-    page = browser.new_context(**options).new_page()
-    problems: list[str] = []
-    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("request", lambda request: problems.append(request.url) if not request.url.startswith("file:") else None)
-    page.problems = problems
-    page.goto(address)
-    return page
-
-
-def close_page(page: "Page") -> None:
-    page.context.close()
-    assert page.problems == [], page.problems
 
 
 @pytest.fixture(scope="module")
@@ -295,68 +271,19 @@ def test_documents_are_named_by_pointer_and_keyboard(desk: "Page") -> None:
     assert readout.inner_text() in seen
 
 
-# What a reader sees of every text: its colour against the nearest background behind it (WCAG 2, relative luminance).
-CONTRAST = """() => {
-  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
-  const luminance = ([r, g, b]) => [r, g, b].map((v) => v / 255)
-    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = (element) => {
-    for (let node = element; node; node = node.parentElement) {
-      const colour = rgb(getComputedStyle(node).backgroundColor);
-      if (colour.length < 4 || colour[3] === 1) return colour;
-      if (colour[3] !== 0) throw new Error('half-transparent background');
-    }
-    return rgb(getComputedStyle(document.documentElement).backgroundColor);
-  };
-  const found = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  let number = 0;
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || element.closest('script, style, noscript, title, option')) continue;
-    const style = getComputedStyle(element);
-    const pair = [element.closest('svg') ? style.fill : style.color, behind(element)];
-    const [a, b] = [luminance(rgb(pair[0])), luminance(pair[1])];
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    number++;
-    if (contrast < 4.5) found.push([walker.currentNode.textContent.slice(0, 40), pair.join(' on '), contrast]);
-  }
-  return {number, found};
-}"""
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_contrast(browser: "Browser", address: str, scheme: Any) -> None:
-    page = open_page(browser, address, color_scheme=scheme)
-    page.fill("#viewer-text", "the naïve 🦜 tokens of a text\n")
-    page.click("#step-next")
-    result = page.evaluate(CONTRAST)
-    assert result["number"] > 500
-    assert result["found"] == []
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
-        "rgb(253, 253, 251)" if scheme == "light" else "rgb(21, 23, 26)"
-    )
-    close_page(page)
-
-
-@pytest.mark.parametrize("width", [360, 768])
-def test_no_sideways_scroll(browser: "Browser", address: str, width: int) -> None:
-    page = open_page(browser, address, viewport={"width": width, "height": 740}, has_touch=True)
-    page.fill("#viewer-text", "x" * 90 + " " + "🦜" * 9)
-    page.fill("#step-word", "w" * 100)
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    assert page.locator(".picture").first.bounding_box()["width"] <= width  # type: ignore[index]
-    page.locator(".scatter .document").nth(3).tap(force=True)
-    assert "characters" in page.locator(".scatter .readout").first.inner_text()
-    close_page(page)
-
-
 def test_without_scripts_everything_but_the_viewer_is_there(browser: "Browser", address: str) -> None:
-    page = open_page(browser, address, java_script_enabled=False)
-    text = page.locator("main").inner_text()
-    for wanted in ("The figures", "bits per character (test)", "What was not held equal", "xz after train", "10,000"):
+    page = open_page(browser, address, unfolded=False, java_script_enabled=False)
+    text = page.locator("main").text_content() or ""
+    for wanted in (
+        "The figures",
+        "bits per character (test)",
+        "What was not held equal",
+        "xz after train",
+        "10,000 times",
+    ):
         assert wanted in text
+    page.click("#viewer summary")  # unfolding is the browser's own
+    text = page.locator("#viewer").inner_text()
     assert "needs JavaScript" in text and "Your text" not in text
     assert page.locator("#bits i").count() > 100 and page.locator("#bits i").first.is_visible()
     assert page.locator(".document title").count() == 2 * len(DOCUMENTS)
@@ -377,7 +304,7 @@ def test_everything_that_can_be_operated_is_reached_by_tab(desk: "Page") -> None
     desk.fill("#step-word", " characters")
     desk.focus(".skip")
     reached = set()
-    for _ in range(45):
+    for _ in range(60):
         desk.keyboard.press("Tab")
         reached.add(desk.evaluate("document.activeElement.id || document.activeElement.className"))
     controls = {"viewer-text", "step-word", "step-name", "stepper", "step-next", "step-last"}

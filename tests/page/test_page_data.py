@@ -9,7 +9,15 @@ import pytest
 
 from compare.characters import character_nats
 from compare.page import data as module
-from compare.page.data import curves, document_name, documents, embedded_tokenizers, page_data
+from compare.page.data import (
+    curves,
+    document_name,
+    documents,
+    embedded_tokenizers,
+    longest_word,
+    opening,
+    page_data,
+)
 from compare.page.passage import LEVELS, passage
 from compare.runs import Entry
 from data.errors import ReportError
@@ -254,7 +262,7 @@ def test_levels_are_the_legends() -> None:
 
 
 def test_cells_are_words_that_a_phone_can_hold() -> None:
-    split = split_of("test", ["two words\n" + "x" * 60 + " \n\n    indented\n" + "word " * 400 + "\n"])
+    split = split_of("test", ["two words\n" + "x" * 60 + " \n\n    indented\n" + "word " * 100 + "\n"])
     found = passage(split, {"byte": evaluation_of(every_tokenizer()["byte"], split, 1)})
     texts = ["".join(span[0] for span in cell["rows"][0]) for cell in found["cells"]]
     assert texts[:8] == ["two ", "words\n", "x" * 24, "x" * 24, "x" * 12 + " \n", "\n", "    ", "indented\n"]
@@ -262,16 +270,16 @@ def test_cells_are_words_that_a_phone_can_hold() -> None:
 
 
 def test_the_passage_ends_behind_white_space() -> None:
-    split = split_of("test", ["some words " * 300 + "\n"])
+    split = split_of("test", ["some words " * 90 + "\n"])
     found = passage(split, {"byte": evaluation_of(every_tokenizer()["byte"], split, 1)})
-    assert 1_990 <= found["num_chars"] <= 2_000 and not found["is_whole_document"]
+    assert 590 <= found["num_chars"] <= 600 and not found["is_whole_document"]
     assert split.text[found["num_chars"] - 1] == " "
 
 
 def test_a_text_without_white_space_is_cut_somewhere() -> None:
-    split = split_of("test", ["x" * 3_000 + "\n"])
+    split = split_of("test", ["x" * 900 + "\n"])
     found = passage(split, {"byte": evaluation_of(every_tokenizer()["byte"], split, 1)})
-    assert found["num_chars"] == 1_500
+    assert found["num_chars"] == 400
 
 
 def test_short_documents_give_the_longest_one() -> None:
@@ -281,12 +289,12 @@ def test_short_documents_give_the_longest_one() -> None:
 
 
 def test_the_passage_is_the_most_typical_document() -> None:
-    texts = ["x" * 1_600 + "\n", "y" * 1_600 + "\n", "z" * 1_600 + "\n"]
+    texts = ["x" * 450 + "\n", "y" * 450 + "\n", "z" * 450 + "\n"]
     split: Split = split_of("test", texts)
     evaluation = evaluation_of(every_tokenizer()["byte"], split, 1)
-    nats = np.repeat([3.0, 2.0, 1.1], 1_601).astype(np.float32)  # the mean is 2.03
+    nats = np.repeat([3.0, 2.0, 1.1], 451).astype(np.float32)  # the mean is 2.03
     assert passage(split, {"byte": replace(evaluation, nats=nats)})["document_number"] == 2
-    other = np.repeat([1.0, 4.0, 1.2], 1_601).astype(np.float32)  # for both together the third is the least far off
+    other = np.repeat([1.0, 4.0, 1.2], 451).astype(np.float32)  # for both together the third is the least far off
     both = {"a": replace(evaluation, nats=nats), "b": replace(evaluation, nats=other)}
     assert passage(split, both)["document_number"] == 3
 
@@ -297,3 +305,38 @@ def test_an_entry_of_two_seeds_shows_their_mean() -> None:
     page = page_data(summary=summary_of([entry]), entries=[entry], splits=SPLITS, tokenizers={}, samples={})
     each = [documents(TEST, {"byte": run.evaluations["test"]})["bits_per_char"]["byte"] for run in entry.runs]
     assert page["documents"]["bits_per_char"]["byte"] == pytest.approx(np.mean(each, axis=0).tolist(), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "begun"),
+    [
+        ("\n\nshort text\n", "short text\n"),
+        ("word " * 60, ("word " * 32).rstrip()),
+        ("x" * 300, "x" * 160),
+        ("字" * 150 + " " + "字" * 50, "字" * 150),
+        ("ab " + "字" * 300, "ab " + "字" * 157),
+        ("\n", ""),
+    ],
+)
+def test_the_viewer_starts_with_whole_words(text: str, begun: str) -> None:
+    assert opening(text) == begun
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("a longest word", " longest"),
+        ("twenty-four-characters on", "twenty-four-char"),
+        ("字" * 40, "字" * 16),
+        ("\n", "\n"),
+    ],
+)
+def test_the_stepper_starts_with_a_long_word(text: str, word: str) -> None:
+    assert longest_word(text) == word
+
+
+def test_the_viewer_starts_with_the_users_own_text() -> None:
+    page = full_page()
+    start = int(TEST.document_offsets[page["passage"]["document_number"] - 1])
+    assert page["viewer"]["text"] and TEST.text[start:].lstrip("\n").startswith(page["viewer"]["text"])
+    assert page["viewer"]["word"] in page["passage"]["text"]

@@ -1,4 +1,4 @@
-// Values on hover, focus, tap and arrow keys: the passage's bits and the documents' names.
+// Values on hover, focus, tap and arrow keys: the passage's bits and the documents' names. Folded parts that links open.
 "use strict";
 
 function arrowStep(event, at, last) {
@@ -56,7 +56,9 @@ function startPassage() {
   });
   container.addEventListener("keydown", (event) => {
     const target = arrowStep(event, at, last);
-    if (target !== null) show(target);
+    if (target === null) return;
+    show(target);
+    container.querySelector(".on").scrollIntoView({ block: "nearest" });
   });
 }
 
@@ -92,5 +94,19 @@ function startScatter(figure) {
   });
 }
 
+// A link to a folded part opens it; paper shows all of them.
+function openLinked() {
+  const target = location.hash ? document.getElementById(location.hash.slice(1)) : null;
+  const fold = target && target.closest("details");
+  if (!fold) return;
+  fold.open = true;
+  fold.scrollIntoView();
+}
+
 startPassage();
+window.addEventListener("hashchange", openLinked);
+window.addEventListener("beforeprint", () => {
+  for (const fold of document.querySelectorAll("details")) fold.open = true;
+});
+openLinked();
 document.querySelectorAll(".scatter").forEach(startScatter);

@@ -57,7 +57,7 @@ function shownName(name) {
   return Array.from(name, (character) => (character === " " ? character : visibleCharacter(character, 1))).join("");
 }
 
-const STAND_INS = new Map([[" ", "␣"], ["\n", "⏎"], ["\r", "␍"], ["\t", "⇥"], ["\u007f", "␡"]]);
+const STAND_INS = new Map([[" ", "␣"], ["\n", "↵"], ["\r", "␍"], ["\t", "⇥"], ["\u007f", "␡"]]);
 
 function visibleCharacter(character, index) {
   if (STAND_INS.has(character)) return STAND_INS.get(character);
@@ -188,7 +188,10 @@ function stepByKey(event) {
 }
 
 function startViewer() {
+  const start = JSON.parse(document.getElementById("viewer-start").textContent);
   document.getElementById("viewer-body").hidden = false;
+  document.getElementById("viewer-text").value = start.text;
+  document.getElementById("step-word").value = start.word;
   document.getElementById("viewer-text").addEventListener("input", showTokens);
   showTokens();
   const choice = document.getElementById("step-name");
