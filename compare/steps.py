@@ -24,13 +24,13 @@ from data.summary import describe_corpus
 from model import checkpoint
 from model.batches import windows_of
 from model.checkpoint import restart_command
-from model.evaluate import val_prefix
 from model.gpt import MiniGPTConfig
 from model.report import evaluate_contestant, report_is_up_to_date
 from model.train import saved_state, train
 from model.training.memory import explain_out_of_memory
 from model.training.processes import Processes
 from model.training.schedule import choose_compile, choose_device
+from model.val_sample import val_sample
 from tokenizer import encode_splits
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
@@ -221,7 +221,7 @@ class Steps:
             contestant.evaluate.stride_for(model_config.block_size)
             sizes = {"block_size": model_config.block_size, "batch_size": config.batch_size}
             windows_of(config.order, encoded["train"], **sizes, seed=config.seed)
-            val_prefix(encoded["val"], tokenizer, config.val_characters)
+            val_sample(encoded["val"], tokenizer, config.val_characters)
             choose_compile(config.compile, choose_device(config.device))
         return encoded, tokenizer, model_config
 

@@ -1,4 +1,4 @@
-"""Curves of val bits per character while training: against characters seen and against seconds."""
+"""Curves of bits per character on the val sample while training: against characters seen and against seconds."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ def curve_paths(folder: Path) -> list[Path]:
 def draw_curves(folder: Path, entries: Sequence[Entry]) -> None:
     """Write the curves as SVG and PNG: the mean over seeds, their range as a band.
 
-    Val is the periodic figure (fixed beginning of val, disjoint windows).
+    The val sample is a fixed part of val, spread over its documents, under disjoint windows.
     """
     import matplotlib  # takes a second, and most runs draw nothing
     from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ def draw_curves(folder: Path, entries: Sequence[Entry]) -> None:
             if series["num_seeds"] > 1:
                 axes.fill_between(series["x"], series["low"], series["high"], color=colour, alpha=0.2, linewidth=0)
         axes.set_xlabel(f"{picture['label']} ({picture['unit']})")
-        axes.set_ylabel("val bits per character")
+        axes.set_ylabel("bits per character on the val sample")
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)

@@ -142,7 +142,9 @@ def curve_picture(curve: Mapping[str, Any], order: Sequence[str]) -> Markup | No
     values = [value for one in series for key in ("low", "high") for value in one[key]]
     longest = max(one["x"][-1] for one in series)
     axes = Axes((0.0, longest * 1.03 or 1.0), _padded(values), 260.0)
-    parts = axes.frame(f"{curve['label']} ({curve['unit']})", "val bits per character", ticks(*axes.x_range))
+    parts = axes.frame(
+        f"{curve['label']} ({curve['unit']})", "bits per character on the val sample", ticks(*axes.x_range)
+    )
     for one in series:
         number = order.index(one["name"])
         if one["num_seeds"] > 1:

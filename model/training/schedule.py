@@ -76,7 +76,7 @@ class TrainConfig:
     order: Literal["random", "epochs"] = "random"
     """Windows anywhere, or every stretch of the text once an epoch, shuffled anew for each."""
     ema_decay: Annotated[float, Range(0, 1, excludes_most=True)] = 0.0
-    """Above 0, val figures and best.pt are of the moving average of the weights, which keeps this much a step."""
+    """Above 0, figures on the val sample and best.pt are of the weights' moving average, which keeps this much a step."""
     min_learning_rate_ratio: Annotated[float, Range(0, 1)] = 0.1
     """Learning rate at the start of the warm-up and at the end, as a share of the peak."""
     warmup_fraction: Annotated[float, Range(0, 1, excludes_most=True)] = 0.05
@@ -92,11 +92,11 @@ class TrainConfig:
     seed: Annotated[int, SEED] = 1
     """Decides initial weights, windows and dropout."""
     val_every_fraction: Annotated[float, Range(1e-9, 1)] = 0.1
-    """Share of the budget between two val figures; one more is taken at the end."""
+    """Share of the budget between two figures on the val sample; one more is taken at the end."""
     val_characters: Annotated[int, COUNT] = 100_000
-    """Length of the fixed beginning of val that these figures are taken on."""
+    """Length of the fixed sample of val that these figures are taken on, spread over its documents."""
     log_every_steps: Annotated[int, COUNT] = 10
-    """Steps between two lines of metrics.jsonl; steps with a val figure are always logged."""
+    """Steps between two lines of metrics.jsonl; steps with such a figure are always logged."""
     checkpoint_every_seconds: Annotated[float, Range(0, 10**9)] = 60.0
     """Seconds between two saves of last.pt."""
     num_threads: Annotated[int | None, Range(1, 1024), NullAs(("auto", "all"))] = None
