@@ -76,7 +76,7 @@ class TrainConfig:
     order: Literal["random", "epochs"] = "random"
     """Windows anywhere, or every stretch of the text once an epoch, shuffled anew for each."""
     ema_decay: Annotated[float, Range(0, 1, excludes_most=True)] = 0.0
-    """Above 0, figures on the val sample and best.pt are of the weights' moving average, which keeps this much a step."""
+    """Above 0, val figures and best.pt are of the moving average of the weights, which keeps this much a step."""
     min_learning_rate_ratio: Annotated[float, Range(0, 1)] = 0.1
     """Learning rate at the start of the warm-up and at the end, as a share of the peak."""
     warmup_fraction: Annotated[float, Range(0, 1, excludes_most=True)] = 0.05
