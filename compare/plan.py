@@ -236,8 +236,8 @@ def plans_as_text(plans: Sequence[Plan]) -> str:
     names = names_in_tables([{"contestant": plan.contestant} for plan in plans])
     table = as_text([["", *names.values()], *([label, *cells] for label, cells in rows)])
     notes = wrapped(
-        "Figures from steps to FLOPs are of one run. Steps under a budget in characters follow from the mean length of a "
-        f"token. Seconds are from {MEASURED_STEPS} steps of each contestant on this machine, scoring left out.",
+        "Figures from steps to FLOPs are of one run. Steps under a budget in characters follow from the mean length "
+        f"of a token. Seconds are from {MEASURED_STEPS} steps of each contestant on this machine, scoring left out.",
         TERMINAL_COLUMNS,
     )
     warnings = [wrapped(f"warning: {line}", TERMINAL_COLUMNS, 2) for line in warnings_of(plans)]
