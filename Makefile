@@ -16,7 +16,7 @@ override RUN  := $(BIN)/python -m scripts.from_make
 # The environment is up to date while pyproject.toml and constraints.txt hold what they held when it was made.
 override READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut -d ' ' -f 1)
 
-.PHONY: help setup data tokenizer encode compare sample marginal all demo trace study sweep tune bench calibrate
+.PHONY: help setup data tokenizer encode plan compare sample marginal all demo trace study sweep tune bench calibrate
 .PHONY: bench-train speedrun check-gpu ablate test test-slow check clean always
 .DEFAULT_GOAL := help
 
@@ -51,6 +51,9 @@ encode: $(READY) ## encode all splits with every tokenizer, proven lossless
 train-%: export MAKE_TARGET = $@
 train-%: $(READY) always ## train and score one contestant: train-char, train-bpe, …; FORCE=1 begins anew; PROCESSES=2
 	@$(RUN) train
+
+plan: $(READY) ## before training: steps, epochs, tokens per parameter, seconds, memory, disk, and warnings
+	@$(RUN) plan
 
 compare: $(READY) ## the table, the curves and the verdict
 	@$(RUN) compare

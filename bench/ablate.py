@@ -52,7 +52,7 @@ def variants() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
 
 def table(results: dict[str, dict[str, Any]]) -> str:
     """Mean and standard deviation over the seeds, and the mean difference to modern on the seeds that both have."""
-    cells = [["variant", "seeds", "val bits/char", "sd", "vs modern", "steps"]]
+    cells = [["variant", "seeds", "val sample bits/char", "sd", "vs modern", "steps"]]
     for name in variants():
         own = {key.split("|")[1]: value for key, value in results.items() if key.split("|")[0] == name}
         if not own:
@@ -113,13 +113,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             results[key] = seal(
                 {
                     "inputs": inputs,
-                    "bits_per_char": result.best_val_bits_per_char,
+                    "bits_per_char": result.best_val_sample_bits_per_char,
                     "steps": result.spent.steps,
                     "seconds": result.spent.seconds,
                 }
             )
             write_json(path, stored | results)
-            print(f"{key}: {result.best_val_bits_per_char:.4f} bits/char, {result.spent.steps:,} steps", flush=True)
+            print(
+                f"{key}: {result.best_val_sample_bits_per_char:.4f} bits/char, {result.spent.steps:,} steps", flush=True
+            )
     print(f"\n{table(results)}\n\n{arguments.amount} {arguments.unit} of training a run; wrote {path}")
 
 

@@ -90,7 +90,7 @@ def measure(check: Check, *, device: str, seconds: int) -> dict[str, Any]:
         "torch": state["environment"]["torch"],
         "first_loss_nats": records[0]["loss_nats"],
         "last_loss_nats": last["loss_nats"],
-        "val_bits_per_char": result.best_val_bits_per_char,
+        "val_sample_bits_per_char": result.best_val_sample_bits_per_char,
     }
 
 
@@ -180,7 +180,7 @@ def as_text(speed: dict[str, Any], resume: dict[str, Any], device_name: str, pea
             "reports",
             f"  {mfu}",
             f"  loss {speed['first_loss_nats']:.3f} -> {speed['last_loss_nats']:.3f} nats per token, val "
-            f"{speed['val_bits_per_char']:.3f} bits per character",
+            f"{speed['val_sample_bits_per_char']:.3f} bits per character",
             f"  stopped at step {resume['stopped_at']} of {resume['steps']}, resumed {verdict}:",
             f"  {differences} (allowed: {allowed})",
         ]

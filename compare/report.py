@@ -296,8 +296,8 @@ def _as_markdown(summary: Mapping[str, Any], about: Sequence[str]) -> str:
     lines = [f"# {in_markdown(summary['experiment'])}: characters or BPE?", ""]
     lines += [f"**{in_markdown(summary['verdict'])}**", ""]
     lines += [as_markdown(table_cells(summary["rows"])), ""]
-    lines += ["![val bits per character against characters seen](curve_characters.svg)", ""]
-    lines += ["![val bits per character against seconds](curve_seconds.svg)", ""]
+    lines += ["![bits per character on the val sample against characters seen](curve_characters.svg)", ""]
+    lines += ["![bits per character on the val sample against seconds](curve_seconds.svg)", ""]
     lines += ["## How sure", "", "Differences in bits per character on test, with 95 % intervals.", ""]
     lines += [
         as_markdown(_pair_cells(summary)),

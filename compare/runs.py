@@ -124,7 +124,7 @@ def _check_metrics(metrics: list[dict[str, Any]], report: dict[str, Any], path: 
         if missing:
             raise ReportError(f"{path}, line {number}: key {missing[0]!r} is missing; {mend}")
     ends = metrics[-1]["characters"] if metrics else 0
-    if ends != report["seen"]["characters"] or "val_bits_per_char" not in metrics[-1]:
+    if ends != report["seen"]["characters"] or "val_sample_bits_per_char" not in metrics[-1]:
         raise ReportError(
             f"{path} ends after {ends:,} characters, but {path.parent / REPORT} is of a run of "
             f"{report['seen']['characters']:,}: lines are missing, or the file is of another run; {mend}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from compare.experiment import Experiment, naming_contestant
 from compare.page.render import HTML
+from compare.plan import Plan, measured_seconds_per_step, plan_of, warnings_of
 from compare.report import Materials, comparison_is_up_to_date, write_comparison
 from compare.runs import Entry, read_run
 from data import corpus as sources
@@ -24,13 +25,13 @@ from data.summary import describe_corpus
 from model import checkpoint
 from model.batches import windows_of
 from model.checkpoint import restart_command
-from model.evaluate import val_prefix
 from model.gpt import MiniGPTConfig
-from model.report import evaluate_contestant, report_is_up_to_date
+from model.report import REPORT, evaluate_contestant, report_is_up_to_date
 from model.train import saved_state, train
 from model.training.memory import explain_out_of_memory
 from model.training.processes import Processes
 from model.training.schedule import choose_compile, choose_device
+from model.val_sample import val_sample
 from tokenizer import encode_splits
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
@@ -221,7 +222,7 @@ class Steps:
             contestant.evaluate.stride_for(model_config.block_size)
             sizes = {"block_size": model_config.block_size, "batch_size": config.batch_size}
             windows_of(config.order, encoded["train"], **sizes, seed=config.seed)
-            val_prefix(encoded["val"], tokenizer, config.val_characters)
+            val_sample(encoded["val"], tokenizer, config.val_characters)
             choose_compile(config.compile, choose_device(config.device))
         return encoded, tokenizer, model_config
 
@@ -271,10 +272,34 @@ class Steps:
         """All contestants with all their runs, each finished and read."""
         self.check()
         self.check_runs(self.experiment.contestants)
+        if not self._are_all_scored():
+            for line in warnings_of(self.plans()):
+                self.echo(f"warning: {line}")
         return [
             Entry(name, tuple(read_run(report.parent) for report in self.train_all(name)))
             for name in self.experiment.contestants
         ]
+
+    def _are_all_scored(self) -> bool:
+        names, experiment = self.experiment.contestants, self.experiment
+        return all(
+            (experiment.run_folder(name, seed) / REPORT).exists()
+            for name in names
+            for seed in experiment.seeds_of(name)
+        )
+
+    def plans(self, *, measured: bool = False) -> list[Plan]:
+        """What training each contestant will be; `measured` takes a few steps of each for the seconds."""
+        plans = []
+        for name, contestant in self.experiment.contestants.items():
+            seeds, encoded, tokenizer = self.experiment.seeds_of(name), self.encode(name), self.tokenizer(name)
+            seconds = None
+            if measured:
+                model, config = contestant.model_for(tokenizer, encoded["train"]), contestant.train
+                path = self.layout.tokenizer(name)
+                seconds = measured_seconds_per_step(name, encoded, tokenizer, path, model, config)
+            plans.append(plan_of(contestant, seeds, encoded, tokenizer, seconds_per_step=seconds))
+        return plans
 
     def compare(self) -> str:
         """The comparison of all contestants, as the text that is printed."""

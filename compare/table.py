@@ -103,7 +103,7 @@ _ROWS = (
     ("bits per character (test)", "bits_per_char", "{:.4f}"),
     ("  standard deviation over seeds", "bits_per_char_sd", "{:.4f}"),
     ("  disjoint windows", "disjoint_bits_per_char", "{:.4f}"),
-    ("  val", "val_bits_per_char", "{:.4f}"),
+    ("  whole val, sliding windows", "val_bits_per_char", "{:.4f}"),
     ("bits per byte (test)", "bits_per_byte", "{:.4f}"),
     ("word perplexity (test)", "word_perplexity", "{:,.1f}"),
     ("characters per token (test)", "chars_per_token", "{:.3f}"),

@@ -43,19 +43,21 @@ class RandomWindows:
 class EpochWindows(RandomWindows):
     """Cuts the text into windows side by side and takes each once an epoch, in an order of the epoch's own.
 
-    Where the cutting begins is drawn anew as well, so a window's borders move; the first and the last tokens, fewer
-    than a block, rest in that epoch. Batches go on over the end of an epoch.
+    The text is a ring of N tokens, its first token follows its last, and where the cutting begins is drawn anew for
+    every epoch. So every token is a target in every epoch: once, but for the (-N) mod T tokens that fill the last
+    window, which are targets twice. Batches go on over the end of an epoch.
     """
 
     def __init__(self, split: EncodedSplit, *, block_size: int, batch_size: int, seed: int) -> None:
         """Raises DataError when the split is too short to hold one window and its last target."""
         super().__init__(split, block_size=block_size, batch_size=batch_size, seed=seed)
         self.block_size = block_size
-        self.per_epoch = max(1, (self.num_starts - 1) // block_size)
+        self.num_tokens = len(split.ids)
+        self.per_epoch = -(-self.num_tokens // block_size)
         self.known: tuple[int, torch.Tensor] = (-1, torch.empty(0))
 
     def starts(self, step: int) -> torch.Tensor:
-        """First positions (B,) of the windows of `step`."""
+        """First positions (B,) of the windows of `step`: each in [0, N - 1], a window may go on at the beginning."""
         numbers = torch.arange(step * self.batch_size, (step + 1) * self.batch_size)
         epochs = numbers // self.per_epoch
         parts = [
@@ -64,14 +66,18 @@ class EpochWindows(RandomWindows):
         ]
         return torch.cat(parts)
 
+    def batch(self, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inputs (B, T) and targets (B, T) of `step`; the text's first token follows its last."""
+        windows = self.ids[(self.starts(step)[:, None] + self.window) % self.num_tokens]  # (B, T + 1)
+        return windows[:, :-1], windows[:, 1:]
+
     def _epoch(self, epoch: int) -> torch.Tensor:
         """All starts of `epoch` (per_epoch,), in its order."""
         if self.known[0] != epoch:
             generator = np.random.default_rng(np.random.SeedSequence([self.seed, 1, epoch]))
-            slack = self.num_starts - 1 - (self.per_epoch - 1) * self.block_size
-            first = int(generator.integers(0, min(slack, self.block_size - 1) + 1))
+            first = int(generator.integers(0, self.num_tokens))
             order = torch.from_numpy(generator.permutation(self.per_epoch))
-            self.known = (epoch, first + order * self.block_size)
+            self.known = (epoch, (first + order * self.block_size) % self.num_tokens)
         return self.known[1]
 
 

@@ -1,6 +1,6 @@
 """Checkpoints: tensors and plain values only, tied to one tokenizer, one text and one configuration.
 
-`last.pt` holds everything that resuming needs; `best.pt` the weights with the lowest val bits per character.
+`last.pt` holds everything that resuming needs; `best.pt` the weights with the lowest figure on the val sample.
 """
 
 import dataclasses
@@ -21,9 +21,10 @@ from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
 FORMAT = 2
-TRAINING_VERSION = 1
-"""Of how weights follow from data, settings and seed. It goes up with every change of the model or of the training that
-changes a run's result; a run of another version is refused. Checkpoints that do not name it are of version 1."""
+TRAINING_VERSION = 2
+"""Of how weights and figures follow from data, settings and seed. It goes up with every change of the model or of the
+training that changes a run's result, the choice of best.pt included; a run of another version is refused. Checkpoints
+that do not name it are of version 1. Version 2: the val sample is spread over the documents of val."""
 LAST, BEST, TOKENIZER_COPY, CONFIG, METRICS = "last.pt", "best.pt", "tokenizer.json", "config.json", "metrics.jsonl"
 RESULTS = ("report.json", "val_nats.npz", "test_nats.npz")
 IDENTITY_KEYS = (
@@ -153,7 +154,7 @@ def _check_kinds(state: dict[str, Any], path: Path) -> None:
     for key, kind in _KINDS.items():
         if type(state[key]) is not kind:
             raise CheckpointError(f"{path}: {key} is {type(state[key]).__name__}, not {kind.__name__}; {_ANEW}")
-    if type(state["best"]) not in (dict, type(None)):  # None before the first val figure
+    if type(state["best"]) not in (dict, type(None)):  # None before the first figure on the val sample
         raise CheckpointError(f"{path}: best is {type(state['best']).__name__}, not dict; {_ANEW}")
     for name in ("train", "val"):
         data = state["data"].get(name)
@@ -194,7 +195,7 @@ def verify_run(state: dict[str, Any], path: Path, wanted: dict[str, Any]) -> Non
     if version != wanted["training_version"]:
         raise CheckpointError(
             f"{path} was trained by version {version} of the training, this is version {wanted['training_version']}, "
-            f"which gives other weights; use that version, {mend}"
+            f"which gives other results; use that version, {mend}"
         )
     for block in ("model_config", "train_config"):
         differences = _differences(state[block], wanted[block], block.removesuffix("_config"))

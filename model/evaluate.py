@@ -191,35 +191,6 @@ def check_plausible(evaluation: Evaluation, name: str, alarm_below: float) -> No
         )
 
 
-def val_prefix(split: EncodedSplit, tokenizer: Tokenizer, max_characters: int) -> EncodedSplit:
-    """The fixed beginning of `split` for the figures during training: the whole documents within `max_characters`.
-
-    If the first document alone is longer, its tokens up to that many characters. Raises DataError if it is empty.
-    """
-    if not len(split.ids):
-        raise DataError(f"split {split.name!r} ({split.path}) is empty: no val figure is possible; give it text")
-    ends = np.cumsum(tokenizer.token_num_chars[split.ids.numpy()])
-    fitting = int(np.searchsorted(ends, max_characters, side="right"))
-    num_documents = int(np.searchsorted(split.document_offsets, fitting, side="right")) - 1
-    num_tokens = int(split.document_offsets[num_documents]) or max(1, fitting)
-    offsets = split.document_offsets[: num_documents + 1]
-    if offsets[-1] != num_tokens:
-        offsets = np.append(offsets, num_tokens)
-    ids = split.ids[:num_tokens]
-    return EncodedSplit(
-        name=split.name,
-        ids=ids,
-        document_offsets=offsets,
-        num_chars=int(tokenizer.token_num_chars[ids.numpy()].sum()),
-        num_bytes=int(tokenizer.token_num_bytes[ids.numpy()].sum()),
-        text_sha256=split.text_sha256,
-        borders_sha256=split.borders_sha256,
-        tokenizer_fingerprint=split.tokenizer_fingerprint,
-        ids_sha256=split.ids_sha256,
-        path=split.path,
-    )
-
-
 def context_of(tokenizer: Tokenizer) -> list[int]:
     """The ids of the newline that every document continues. Raises TokenizerError if there are none."""
     ids = tokenizer.encode("\n")
@@ -229,23 +200,6 @@ def context_of(tokenizer: Tokenizer) -> list[int]:
             "continuation of one; use a tokenizer that keeps newlines"
         )
     return ids
-
-
-def quick_bits_per_char(model: MiniGPT, prefix: EncodedSplit, context_ids: list[int], batch_size: int = 64) -> float:
-    """Bits per character of `prefix` (val_prefix) under disjoint windows: the figure that selects a checkpoint.
-
-    `context_ids` (context_of) stand before each document. Consumes no random numbers. The figure may be non-finite;
-    the caller decides what that means.
-    """
-    scores = score_tokens(
-        model,
-        prefix.ids,
-        prefix.document_offsets,
-        context_ids,
-        stride=model.config.block_size,
-        batch_size=batch_size,
-    )
-    return float(scores.disjoint.sum(dtype=np.float64)) / math.log(2) / prefix.num_chars
 
 
 def write_nats(path: Path, evaluation: Evaluation) -> None:

@@ -18,7 +18,9 @@ DEMO = "demo"
 EXPERIMENTS = {
     **dict.fromkeys(("study", "bench", "speedrun", "ablate"), DEMO),  # these need no network unless told otherwise
     "sweep": "vocab_sweep",
-    **dict.fromkeys(("data", "tokenizer", "encode", "train", "compare", "sample", "marginal", "tune"), "wikitext2"),
+    **dict.fromkeys(
+        ("data", "tokenizer", "encode", "train", "compare", "sample", "marginal", "tune", "plan"), "wikitext2"
+    ),
 }
 """Verb -> the experiment it takes where EXPERIMENT is not given; the other verbs take none."""
 

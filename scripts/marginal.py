@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--samples", type=whole(Range(1, 10**6)), default=64, help="segmentations drawn for each passage"
     )
-    parser.add_argument("--seed", type=whole(SEED), default=1, help="of the passages, the draws and the interval")
+    parser.add_argument("--seed", type=whole(SEED), default=1, help="of the passages and the draws")
     arguments = parser.parse_args(argv)
     steps = Steps(cli.experiment_of(arguments), echo=lambda line: print(line, file=sys.stderr))
     name = steps.experiment.contestant(arguments.contestant).name

@@ -99,7 +99,7 @@ def run_of(name: str, tokenizer: Tokenizer, seed: int = 1) -> Run:
     }
     metrics = [
         {"step": step, "characters": 1e5 * step + seed, "flops": 1e9 * step, "seconds": step / 2}
-        | ({"val_bits_per_char": 4.0 - 0.1 * step + 0.05 * seed} if step % 2 == 0 else {})
+        | ({"val_sample_bits_per_char": 4.0 - 0.1 * step + 0.05 * seed} if step % 2 == 0 else {})
         for step in range(1, 11)
     ]
     report = {

@@ -69,7 +69,7 @@ class Estimate:
         return Interval(self.difference - half_width, self.difference + half_width)
 
 
-def over_text(bits_a: Float64Array, bits_b: Float64Array, num_chars: Int64Array) -> Estimate | None:
+def over_text(bits_a: Float64Array, bits_b: Float64Array, num_chars: Int64Array | Float64Array) -> Estimate | None:
     """The difference a - b in bits per character over U units that are a sample of the text; all arrays are (U,).
 
     Units without characters are left out; fewer than two give None.

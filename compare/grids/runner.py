@@ -22,8 +22,9 @@ DIVERGED = "diverged.json"
 def run_grid(steps: Steps, grid: Grid) -> dict[str, Any]:
     """Train every contestant of the experiment with every rate of `grid`; the result as tune.json holds it.
 
-    The first seed of a contestant is taken, and the lowest val figure of a run. Raises what `model.train.train`
-    raises, but for training that diverges: that is a result. TrainingInterrupted leaves a grid that goes on.
+    The first seed of a contestant is taken, and the lowest figure of a run on the val sample. Raises what
+    `model.train.train` raises, but for training that diverges: that is a result. TrainingInterrupted leaves a grid
+    that goes on.
     """
     experiment = steps.experiment
     steps.check()
@@ -47,7 +48,9 @@ def _tune(steps: Steps, name: str, grid: Grid) -> dict[str, Any]:
     tried = []
     for rate in grid.rates:
         train_config = dataclasses.replace(shared, learning_rate=rate)
-        tried.append({"learning_rate": rate, "val_bits_per_char": _figure(steps, name, model_config, train_config)})
+        tried.append(
+            {"learning_rate": rate, "val_sample_bits_per_char": _figure(steps, name, model_config, train_config)}
+        )
     try:
         outcome = outcome_of(tried)
     except ConfigError as error:
@@ -64,7 +67,7 @@ def _tune(steps: Steps, name: str, grid: Grid) -> dict[str, Any]:
 
 
 def _figure(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: TrainConfig) -> float | None:
-    """The lowest val bits per character of one run of the grid, which is trained if need be; None if it diverges."""
+    """The fewest bits per character on the val sample of one run, which is trained if need be; None if it diverges."""
     folder = steps.layout.tuning(name, train_config.learning_rate)
     label = f"tune {name}, learning rate {train_config.learning_rate:g}"
     inputs = inputs_of_run(steps, name, model_config, train_config)
@@ -93,10 +96,10 @@ def _figure(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: 
         steps.num_done += 1
         steps.echo(f"{label}: diverged")
         return None
-    figure = result.best_val_bits_per_char
+    figure = result.best_val_sample_bits_per_char
     steps.num_done += result.num_steps_now > 0
     state = "up to date, " if result.num_steps_now == 0 else ""
-    steps.echo(f"{label}: {state}{figure:.4f} val bits per character")
+    steps.echo(f"{label}: {state}{figure:.4f} bits per character on the val sample")
     return figure
 
 

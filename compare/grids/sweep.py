@@ -19,7 +19,7 @@ from tokenizer.studies.pictures import picture_names
 from tokenizer.train import BPE_KINDS
 
 JSON = "sweep.json"
-VERSION = 1
+VERSION = 2
 """Of what a sweep holds and how its figures follow from the runs; an older one is made again."""
 FORMATS = ("svg", "png")
 _STEM = "sweep"
@@ -39,7 +39,8 @@ def check_is_sweep(experiment: Experiment) -> None:
 
 
 def sweep_of(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]:
-    """The sweep as JSON-ready data, from the reports of all runs of `experiment`; figures are of the test split.
+    """The sweep as JSON-ready data, from the reports of all runs of `experiment`; figures are of the test split, but
+    for "val_bits_per_char", of the whole of val, which decides who is "best": test is looked at once, not chosen by.
 
     "points" are sorted by kind, split pattern and size; "vocab_size" is the number of tokens that the tokenizer has,
     which is less than was asked for where its training ran out of pairs. "bits_per_char" is the mean over seeds,
@@ -67,6 +68,7 @@ def sweep_of(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]
         "points": sorted(points, key=lambda point: (*_line_of(point), point["vocab_size"], point["contestant"])),
         "reference": references[0] if references else None,
         "references": references,
+        "best": min((*points, *references), key=lambda figures: figures["val_bits_per_char"])["contestant"],
         "reports": {entry.name: [run.report_sha256 for run in entry.runs] for entry in entries},
     }
 
@@ -81,6 +83,7 @@ def _figures(entry: Entry) -> dict[str, Any]:
         "vocab_size": report["tokenizer"]["vocab_size"],
         "bits_per_char": statistics.fmean(bits),
         "bits_by_seed": bits,
+        "val_bits_per_char": statistics.fmean(run.report["splits"]["val"]["bits_per_char"] for run in entry.runs),
         "chars_per_token": test["num_chars"] / test["num_tokens"],
         "embedding_share": report["parameters"]["embedding"] / report["parameters"]["total"],
         "seconds": statistics.fmean(run.report["seen"]["seconds"] for run in entry.runs),
@@ -152,6 +155,12 @@ def draw_sweep(folder: Path, sweep: Mapping[str, Any]) -> None:
             linestyle=_REFERENCE_STYLES[number % len(_REFERENCE_STYLES)],
             label=f"{names[reference['contestant']]} ({reference['vocab_size']:,} tokens)",
         )
+    best = best_of(sweep)
+    axes.set_title(
+        f"fewest bits on val: {picture_names([best['contestant']])[best['contestant']]}"
+        f" ({best['vocab_size']:,} tokens), {best['val_bits_per_char']:.4f} per character",
+        fontsize="medium",
+    )
     sizes = sorted({point["vocab_size"] for point in points})
     axes.set_xscale("log")
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=45, ha="right")
@@ -178,9 +187,9 @@ def line_labels(points: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], st
 
 
 def sweep_as_text(sweep: Mapping[str, Any]) -> str:
-    """The sweep for a terminal: a line for each point and reference, the budget, and who needs the fewest bits."""
+    """The sweep for a terminal: a line for each point and reference, the budget, who needs the fewest bits on val."""
     labels = line_labels(sweep["points"])
-    cells = [["", "size", "bits/char", "chars/token", "embedding share", "seconds"]]
+    cells = [["", "size", "bits on val", "on test", "chars/token", "embedding share", "seconds"]]
     for point in sweep["points"]:
         cells.append([labels[_line_of(point)], *_cells_of(point)])
     cells += [[f"{reference['contestant']} (reference)", *_cells_of(reference)] for reference in sweep["references"]]
@@ -188,18 +197,25 @@ def sweep_as_text(sweep: Mapping[str, Any]) -> str:
     held = "unequal budgets" if budget is None else f"{budget['amount']:,} {budget['unit']} each"
     num_seeds = max(len(figures["bits_by_seed"]) for figures in (*sweep["points"], *sweep["references"]))
     seeds = "1 seed" if num_seeds == 1 else f"the mean of {num_seeds} seeds"
-    best = min((*sweep["points"], *sweep["references"]), key=lambda figures: figures["bits_per_char"])
+    best = best_of(sweep)
     return (
-        f"{sweep['experiment']}: bits per character on test by vocabulary size\n"
+        f"{sweep['experiment']}: bits per character on val and test by vocabulary size\n"
         f"({held}; {seeds})\n\n{as_text(cells)}\n\n"
-        f"Fewest bits: {best['contestant']}, {best['bits_per_char']:.4f} per character.\n"
+        f"Fewest bits on val: {best['contestant']}, {best['val_bits_per_char']:.4f} per character; on test it has "
+        f"{best['bits_per_char']:.4f}.\n"
         "No interval is given here: neighbours may be ties.\n"
     )
+
+
+def best_of(sweep: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The point or reference that needs the fewest bits per character on the whole of val."""
+    return min((*sweep["points"], *sweep["references"]), key=lambda figures: figures["val_bits_per_char"])
 
 
 def _cells_of(figures: Mapping[str, Any]) -> list[str]:
     return [
         f"{figures['vocab_size']:,}",
+        f"{figures['val_bits_per_char']:.4f}",
         f"{figures['bits_per_char']:.4f}",
         f"{figures['chars_per_token']:.3f}",
         f"{figures['embedding_share']:.1%}",

@@ -22,14 +22,14 @@ from model.checkpoint import FREE_SETTINGS, TRAINING_VERSION
 from model.training.schedule import LEARNING_RATE, Budget
 
 JSON = "tune.json"
-VERSION = 2
+VERSION = 3
 """Of what a grid's result holds and how it is found; `make tune` writes an older one anew."""
 DEFAULT_RATES = (1e-3, 2e-3, 4e-3, 8e-3)
 BUDGET_SHARE = 0.1
 """Of the experiment's budget, for each run of the grid, unless a budget is given."""
 CAUTION = (
     "These are the best rates under this budget; one many times longer may favour somewhat lower rates.\n"
-    "Val decides, test is not looked at."
+    "The val sample decides, test is not looked at."
 )
 # What a grid does not fix: the rate it varies, its own budget, and the seed, of which it takes the first.
 _FREE_FOR_RATES = FREE_SETTINGS | {"learning_rate", "budget", "seed"}
@@ -111,13 +111,13 @@ def inputs_of(
 def outcome_of(tried: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the runs of one contestant decide: `tried` with the best rate, and whether that lies at the grid's edge.
 
-    `tried` is ascending by "learning_rate"; its "val_bits_per_char" is None where the run diverged. The lowest figure
-    wins, of equal ones the lower rate. Raises ConfigError if all diverged.
+    `tried` is ascending by "learning_rate"; its "val_sample_bits_per_char" is None where the run diverged. The lowest
+    figure wins, of equal ones the lower rate. Raises ConfigError if all diverged.
     """
-    finite = [one for one in tried if one["val_bits_per_char"] is not None]
+    finite = [one for one in tried if one["val_sample_bits_per_char"] is not None]
     rates = [one["learning_rate"] for one in tried]
     require(bool(finite), f"training diverged with every rate of the grid ({_listed(rates)}); give lower RATES")
-    best = min(finite, key=lambda one: one["val_bits_per_char"])["learning_rate"]
+    best = min(finite, key=lambda one: one["val_sample_bits_per_char"])["learning_rate"]
     return {"tried": [dict(one) for one in tried], "best": best, "edge": best in (rates[0], rates[-1])}
 
 
@@ -133,14 +133,14 @@ def read_tuning(folder: Path) -> dict[str, Any] | None:
 
 
 def tuning_as_text(tuning: Mapping[str, Any]) -> str:
-    """The result for a terminal: a table of val bits per character, and a warning for a best rate at the edge."""
+    """The result for a terminal: bits per character on the val sample, and a warning for a best rate at the edge."""
     rates, contestants = tuning["rates"], tuning["contestants"]
     cells = [["", *(f"{rate:g}" for rate in rates), "best"]]
     for name, found in contestants.items():
         cells.append([name, *(_figure(one, found["best"]) for one in found["tried"]), f"{found['best']:g}"])
     budget = tuning["budget"]
     lines = [
-        f"{tuning['experiment']}: val bits per character by learning rate",
+        f"{tuning['experiment']}: bits per character on the val sample by learning rate",
         f"({budget['amount']:,} {budget['unit']} each; {_seeds(contestants)}; * is the lowest of a contestant)",
         "",
         as_text(cells),
@@ -169,9 +169,9 @@ def lines_to_paste(experiment: Experiment, best: Mapping[str, float]) -> str:
 
 
 def _figure(one: Mapping[str, Any], best: float) -> str:
-    if one["val_bits_per_char"] is None:
+    if one["val_sample_bits_per_char"] is None:
         return "diverged "
-    return f"{one['val_bits_per_char']:.4f}" + ("*" if one["learning_rate"] == best else " ")
+    return f"{one['val_sample_bits_per_char']:.4f}" + ("*" if one["learning_rate"] == best else " ")
 
 
 def _seeds(contestants: Mapping[str, Any]) -> str:
@@ -205,7 +205,7 @@ def rate_sentence(experiment: Experiment, folder: Path, entries: Sequence[Entry]
         if len(set(used.values())) == 1:
             return None
         return f"learning rates differ and no grid chose them: {_rates_of(used)}"
-    grid = f"{_listed(tuning['rates'])}; val bits per character after {_budget(tuning['budget'])}"
+    grid = f"{_listed(tuning['rates'])}; bits per character on the val sample after {_budget(tuning['budget'])}"
     chosen = [name for name in used if name in found and found[name]["best"] == used[name]]
     if len(chosen) == len(used):
         edge = [name for name in used if found[name]["edge"]]

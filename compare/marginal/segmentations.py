@@ -31,11 +31,14 @@ class Edge:
 
 
 class Vocabulary:
-    """The ids of every byte string that is a token."""
+    """The ids of every byte string that is a token. Special tokens stand for no text, however they are spelled."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._ids: dict[bytes, list[int]] = {}
+        special = set(getattr(tokenizer, "special_tokens", {}).values())  # not every kind of tokenizer has any
         for index in range(tokenizer.vocab_size):
+            if index in special:
+                continue
             self._ids.setdefault(tokenizer.decode_bytes([index]), []).append(index)
         self._ids.pop(b"", None)  # an empty token could be repeated without end and changes no text
         self._longest = max(map(len, self._ids))

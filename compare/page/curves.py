@@ -1,4 +1,4 @@
-"""Curves of val bits per character while training: drawn once, for the page and as the files that comparison.md shows.
+"""Curves of bits per character on the val sample while training, for the page and as the files of comparison.md.
 
 Baselines are level lines in the same picture: what a model has to beat.
 """
@@ -39,7 +39,7 @@ _STYLE = Path(__file__).parent / "templates" / "picture.css"
 def curve_picture(
     curve: Mapping[str, Any], order: Sequence[str], levels: Sequence[Mapping[str, Any]] = ()
 ) -> Markup | None:
-    """Val bits per character against one quantity, a line and (with several seeds) a band for each contestant.
+    """The val sample's figure against one quantity: a line and (with several seeds) a band for each contestant.
 
     `levels` ({"name", "bits_per_char"}) are level lines; see `drawn_levels` for those that are left out. None where
     no contestant has a point to draw.
@@ -69,7 +69,9 @@ def _parts(curve: Mapping[str, Any], order: Sequence[str], levels: Sequence[Mapp
     values += [one["bits_per_char"] for one in drawn]
     longest = max(one["x"][-1] for one in series)
     axes = Axes((0.0, longest * 1.03 or 1.0), padded(values), _HEIGHT)
-    parts = axes.frame(f"{curve['label']} ({curve['unit']})", "val bits per character", ticks(*axes.x_range))
+    parts = axes.frame(
+        f"{curve['label']} ({curve['unit']})", "bits per character on the val sample", ticks(*axes.x_range)
+    )
     for one in drawn:
         level = axes.y(one["bits_per_char"])
         parts.append(element("path", d=f"M{axes.x(0.0):.1f} {level:.1f}H{AXES_RIGHT:g}", class_="reference"))
@@ -107,7 +109,7 @@ def _told(curve: Mapping[str, Any], levels: Sequence[Mapping[str, Any]]) -> str:
     )
     drawn, _ = drawn_levels(curve, levels)
     level = ", ".join(f"{one['name']} {one['bits_per_char']:.2f}" for one in drawn)
-    return f"Val bits per character against {curve['label']} ({curve['unit']}): {told}." + (
+    return f"Bits per character on the val sample against {curve['label']} ({curve['unit']}): {told}." + (
         f" Level lines: {level}." if level else ""
     )
 
@@ -120,7 +122,7 @@ def curve_paths(folder: Path) -> list[Path]:
 def draw_curves(folder: Path, entries: Sequence[Entry], levels: Sequence[Mapping[str, Any]] = ()) -> None:
     """Write the curves against characters and seconds as SVG files; runs without a val figure give a sentence.
 
-    Val is the periodic figure (fixed beginning of val, disjoint windows).
+    The val sample is a fixed part of val, spread over its documents, under disjoint windows.
     """
     order = [entry.name for entry in entries]
     sizes = {entry.name: entry.runs[0].report["tokenizer"]["vocab_size"] for entry in entries}

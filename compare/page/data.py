@@ -165,7 +165,7 @@ def _contestant(entry: Entry, evaluation: Evaluation) -> dict[str, Any]:
 
 
 def curves(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Val bits per character against characters, FLOPs and seconds: mean and range over the seeds of a contestant."""
+    """Bits per character on the val sample against characters, FLOPs and seconds: mean and range over the seeds."""
     pictures = []
     for quantity, label, unit, size in _CURVES:
         series = []
@@ -179,9 +179,9 @@ def curves(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 
 def _val_points(run: Run, quantity: str, size: float) -> tuple[Float64Array, Float64Array]:
-    records = [record for record in run.metrics if "val_bits_per_char" in record]
+    records = [record for record in run.metrics if "val_sample_bits_per_char" in record]
     x = np.array([record[quantity] for record in records], np.float64) / size
-    return x, np.array([record["val_bits_per_char"] for record in records], np.float64)
+    return x, np.array([record["val_sample_bits_per_char"] for record in records], np.float64)
 
 
 def _band(points: Sequence[tuple[Float64Array, Float64Array]]) -> dict[str, Any]:

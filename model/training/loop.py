@@ -20,7 +20,7 @@ from data.errors import DivergedError
 from data.files import atomic_write, sha256_file, write_json
 from model import checkpoint
 from model.batches import windows_of
-from model.evaluate import context_of, quick_bits_per_char, val_prefix
+from model.evaluate import context_of
 from model.gpt import MiniGPT, MiniGPTConfig
 from model.training.gradient import ParallelGradient
 from model.training.interrupt import stop_on_signals
@@ -37,6 +37,7 @@ from model.training.schedule import (
     is_evaluation_due,
     learning_rate_factor,
 )
+from model.val_sample import quick_bits_per_char, val_sample
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
@@ -51,8 +52,8 @@ class TrainResult:
     """What the whole run has spent, over all resumes."""
     best_step: int
     """Step of best.pt."""
-    best_val_bits_per_char: float
-    """Its val figure (disjoint windows on the fixed beginning of val)."""
+    best_val_sample_bits_per_char: float
+    """Its figure on the val sample, under disjoint windows."""
     num_steps_now: int
     """Steps taken by this call; 0 when the run was finished already."""
 
@@ -89,7 +90,7 @@ class Run:
             batch_size=config.batch_size,
             seed=config.seed,
         )
-        self.val = val_prefix(splits["val"], tokenizer, config.val_characters)
+        self.val_sample = val_sample(splits["val"], tokenizer, config.val_characters)
         self.context_ids = context_of(tokenizer)
         self.token_num_chars = torch.from_numpy(tokenizer.token_num_chars.copy())
         torch.manual_seed(config.seed)
@@ -103,7 +104,7 @@ class Run:
         self.best: dict[str, Any] | None = None
         self.num_lines = 0
         self.learning_rate = 0.0  # of the latest step
-        self.val_bits_per_char = math.nan  # the latest figure
+        self.val_sample_bits_per_char = math.nan  # the latest figure
 
     def start(self, tokenizer_path: Path) -> None:
         """Clear what an earlier run left, and describe this one."""
@@ -143,6 +144,7 @@ class Run:
             self.metrics = MetricsLog(self.folder / checkpoint.METRICS, self.num_lines)
         if progress:
             say(f"{self.identity['contestant']}: {self._how()}")
+            say(f"{self.identity['contestant']}: val sample, for the figures while training: {self.val_sample}")
         label = f"{self.identity['contestant']}, seed {self.config.seed}"
         bar = ProgressBar(label, budget, self.spent, is_shown=progress)
         save_at = time.monotonic() + min(FIRST_SAVE_SECONDS, self.config.checkpoint_every_seconds)
@@ -165,7 +167,7 @@ class Run:
                 if improved or after >= 1.0 or asked or time.monotonic() >= save_at:
                     self._save()
                     save_at = time.monotonic() + self.config.checkpoint_every_seconds
-                bar.show(self.spent, loss, self.val_bits_per_char)
+                bar.show(self.spent, loss, self.val_sample_bits_per_char)
                 if asked:
                     break
             _, asked = processes.agree(self.spent.seconds, wish.signal_name)  # also one that came during the last save
@@ -238,7 +240,7 @@ class Run:
             "learning_rate": self.learning_rate,
         }
         if is_val_due:
-            record["val_bits_per_char"] = self.val_bits_per_char
+            record["val_sample_bits_per_char"] = self.val_sample_bits_per_char
         if self.processes.is_main:
             self.metrics.append(record)
         return improved
@@ -246,22 +248,22 @@ class Run:
     def _evaluate(self) -> bool:
         """Take the val figure; save best.pt and return True if it is the lowest so far."""
         started = time.perf_counter()
-        self.val_bits_per_char = self.processes.from_main(self._val_figure)
-        self._require_finite(self.val_bits_per_char, "val figure")
+        self.val_sample_bits_per_char = self.processes.from_main(self._val_figure)
+        self._require_finite(self.val_sample_bits_per_char, "val sample figure")
         elapsed = self.spent.evaluation_seconds + time.perf_counter() - started
         self.spent = dataclasses.replace(self.spent, evaluation_seconds=elapsed)
-        if self.best is not None and self.val_bits_per_char >= self.best["val_bits_per_char"]:
+        if self.best is not None and self.val_sample_bits_per_char >= self.best["val_sample_bits_per_char"]:
             return False
-        self.best = {"step": self.spent.steps, "val_bits_per_char": self.val_bits_per_char}
+        self.best = {"step": self.spent.steps, "val_sample_bits_per_char": self.val_sample_bits_per_char}
         if self.processes.is_main:
             checkpoint.save(self.folder / checkpoint.BEST, {**self._state(), "model": self._scored_weights()})
         return True
 
     def _val_figure(self) -> float:
-        """Bits per character on the beginning of val, by the scored weights."""
+        """Bits per character on the val sample, by the scored weights."""
         trained = {name: weight.clone() for name, weight in self.model.state_dict().items()}
         self.model.load_state_dict(self._scored_weights())
-        figure = quick_bits_per_char(self.model, self.val, self.context_ids)
+        figure = quick_bits_per_char(self.model, self.val_sample, self.context_ids)
         self.model.load_state_dict(trained)
         return figure
 
@@ -338,6 +340,6 @@ def result_of(folder: Path, spent: Spent, best: dict[str, Any], *, num_steps_now
         folder=folder,
         spent=spent,
         best_step=best["step"],
-        best_val_bits_per_char=best["val_bits_per_char"],
+        best_val_sample_bits_per_char=best["val_sample_bits_per_char"],
         num_steps_now=num_steps_now,
     )

@@ -58,9 +58,9 @@ class ProgressBar:
     ) -> None:
         self.bar.close()
 
-    def show(self, spent: Spent, loss_nats: float, val_bits_per_char: float) -> None:
+    def show(self, spent: Spent, loss_nats: float, val_sample_bits_per_char: float) -> None:
         """Move to `spent`; the figures are the latest, NaN where there is none yet."""
-        val = "" if math.isnan(val_bits_per_char) else f", val {val_bits_per_char:.3f} bits/char"
+        val = "" if math.isnan(val_sample_bits_per_char) else f", val sample {val_sample_bits_per_char:.3f} bits/char"
         rate = spent.tokens / spent.seconds
         self.bar.set_postfix_str(f"loss {loss_nats:.3f} nats/token{val}, {rate:,.0f} tokens/s", refresh=False)
         self.bar.update(min(round(spent.amount(self.budget.unit)), self.budget.amount) - self.bar.n)

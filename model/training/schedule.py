@@ -92,11 +92,11 @@ class TrainConfig:
     seed: Annotated[int, SEED] = 1
     """Decides initial weights, windows and dropout."""
     val_every_fraction: Annotated[float, Range(1e-9, 1)] = 0.1
-    """Share of the budget between two val figures; one more is taken at the end."""
+    """Share of the budget between two figures on the val sample; one more is taken at the end."""
     val_characters: Annotated[int, COUNT] = 100_000
-    """Length of the fixed beginning of val that these figures are taken on."""
+    """Length of the fixed sample of val that these figures are taken on, spread over its documents."""
     log_every_steps: Annotated[int, COUNT] = 10
-    """Steps between two lines of metrics.jsonl; steps with a val figure are always logged."""
+    """Steps between two lines of metrics.jsonl; steps with such a figure are always logged."""
     checkpoint_every_seconds: Annotated[float, Range(0, 10**9)] = 60.0
     """Seconds between two saves of last.pt."""
     num_threads: Annotated[int | None, Range(1, 1024), NullAs(("auto", "all"))] = None

@@ -16,6 +16,8 @@ from compare.steps import Steps
 from compare.table import budget_words, not_held_equal, row_of
 from data.errors import CheckpointError, ConfigError, ReportError, TokenizerError
 from data.files import read_json
+from model import checkpoint
+from scripts import sample
 from tokenizer.load import load_tokenizer
 
 
@@ -360,3 +362,16 @@ def test_every_unit_of_the_budget_can_be_what_is_held_equal(chain: Path, unit: s
         report = read_json(chain / "run/checkpoints" / name / "report.json")
         spent = report["seen"][unit]
         assert amount <= spent < amount + 2 * spent / report["seen"]["steps"] + 0.5 * (unit == "seconds")
+
+
+def test_a_run_of_the_former_version_is_refused_and_still_writes(
+    chain: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps_of(chain)[0].train("char")
+    for name in (checkpoint.LAST, checkpoint.BEST):
+        path = chain / "run/checkpoints/char" / name
+        torch.save(torch.load(path, weights_only=True) | {"training_version": checkpoint.TRAINING_VERSION - 1}, path)
+    with pytest.raises(CheckpointError, match=r"by version 1 of the training.*`make train-char FORCE=1`"):
+        steps_of(chain)[0].train("char")
+    sample.main(["--config", str(chain / "words.yaml"), "--contestant", "char", "--tokens", "5", "--prompt", "the"])
+    assert len(capsys.readouterr().out) == len("the") + 5 + 1

@@ -86,14 +86,21 @@ def encoded_split(drawn, num_tokens):
     return SimpleNamespace(ids=drawn.ids[:num_tokens], name="train", path="train_ids.pt")
 
 
-@pytest.mark.parametrize("num_tokens", [B + 1, 2 * B, 2 * B + 1, 3 * B + 5, 30])
-def test_each_epoch_takes_every_window_once_side_by_side(tmp_path, num_tokens):
+@pytest.mark.parametrize(
+    ("num_tokens", "num_windows"),
+    [(B + 1, 2), (2 * B - 1, 2), (2 * B, 2), (2 * B + 1, 3), (3 * B, 3), (3 * B + 5, 4), (30, 4)],
+)
+def test_every_token_is_a_target_in_every_epoch(tmp_path, num_tokens, num_windows):
     drawn = epochs(tmp_path, num_tokens, batch_size=1)
+    drawn.ids = torch.arange(num_tokens)  # a token is its position
+    assert drawn.per_epoch == num_windows
     for epoch in range(20):
-        starts = torch.cat([drawn.starts(epoch * drawn.per_epoch + k) for k in range(drawn.per_epoch)]).sort().values
-        assert (starts.diff() == B).all()
-        assert starts[0] >= 0 and starts[-1] + B + 1 <= num_tokens
-        assert starts[0] < B  # less than a block rests at the beginning
+        batches = [drawn.batch(epoch * num_windows + k) for k in range(num_windows)]
+        counts = torch.bincount(torch.cat([targets.flatten() for _, targets in batches]), minlength=num_tokens)
+        assert counts.min() == 1 and counts.max() <= 2
+        assert int((counts == 2).sum()) == num_windows * B - num_tokens < B
+        for inputs, targets in batches:
+            assert torch.equal(targets, (inputs + 1) % num_tokens)  # the beginning follows the end
 
 
 def test_epochs_differ_in_order_and_in_where_they_begin(tmp_path):
@@ -103,7 +110,7 @@ def test_epochs_differ_in_order_and_in_where_they_begin(tmp_path):
     assert len({min(starts) for starts in rounds}) > 3
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 4, 7])  # 3 windows an epoch: inside, across, and over several ends
+@pytest.mark.parametrize("batch_size", [1, 2, 5, 9])  # 4 windows an epoch: inside, across, and over several ends
 def test_batches_go_on_over_the_end_of_an_epoch(tmp_path, batch_size):
     single, drawn = epochs(tmp_path, 30, batch_size=1), epochs(tmp_path, 30, batch_size=batch_size)
     for step in range(6):

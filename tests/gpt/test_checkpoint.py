@@ -192,7 +192,7 @@ def test_best_and_last_of_different_runs_are_refused(trained):
     best = checkpoint.load(trained / "run" / "best.pt")
     checkpoint.verify_same_run(best, last, trained / "run")
     with pytest.raises(CheckpointError, match=r"not of the same run \(best differs\)"):
-        checkpoint.verify_same_run(best, {**last, "best": {"step": 1, "val_bits_per_char": 9.0}}, trained)
+        checkpoint.verify_same_run(best, {**last, "best": {"step": 1, "val_sample_bits_per_char": 9.0}}, trained)
     other = {**last, "train_config": last["train_config"] | {"seed": 2}}
     with pytest.raises(CheckpointError, match=r"\(train_config differs\)"):
         checkpoint.verify_same_run(best, other, trained)

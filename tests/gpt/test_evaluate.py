@@ -13,9 +13,7 @@ from model.evaluate import (
     check_lengths,
     context_of,
     evaluate_split,
-    quick_bits_per_char,
     read_nats,
-    val_prefix,
     write_nats,
 )
 from model.gpt import MiniGPT
@@ -319,39 +317,3 @@ def test_a_damaged_nats_file_is_an_error_that_names_it(tmp_path):
     path.write_bytes(whole[:100] + b"\0\0\0\0" + whole[104:])
     with pytest.raises(ReportError, match="evaluate again"):
         read_nats(path)
-
-
-def test_the_val_prefix_is_whole_documents_and_the_same_for_every_tokenizer(tmp_path):
-    lengths = []
-    for name, tokens in (("c", CharTable(ALPHABET)), ("w", CharTable(ALPHABET, ["the ", "er"])), ("b", ByteTable())):
-        val = encoded_splits(tmp_path / name, tokens, ["a\n"], ENGLISH)["val"]
-        prefix = val_prefix(val, tokens, 100)
-        assert tokens.decode(prefix.ids.tolist()) == ENGLISH[0] + ENGLISH[1]
-        lengths.append((prefix.num_chars, len(prefix.document_offsets) - 1))
-        everything = val_prefix(val, tokens, 10**9)
-        assert everything.num_chars == val.num_chars and len(everything.ids) == len(val.ids)
-        exact = val_prefix(val, tokens, len(ENGLISH[0]))
-        assert exact.num_chars == len(ENGLISH[0])
-    assert set(lengths) == {(len(ENGLISH[0] + ENGLISH[1]), 2)}
-
-
-def test_a_long_first_document_is_cut_for_the_val_prefix(tmp_path):
-    val = encoded_splits(tmp_path, LETTERS, ["a\n"], ["abc" * 50 + "\n", "a\n"])["val"]
-    prefix = val_prefix(val, LETTERS, 20)
-    assert (len(prefix.ids), prefix.num_chars, prefix.document_offsets.tolist()) == (20, 20, [0, 20])
-    quick = quick_bits_per_char(ByTable(torch.zeros(4, 4)), prefix, context_of(LETTERS))
-    assert quick == pytest.approx(2.0, rel=1e-6)
-
-
-def test_an_empty_val_has_no_prefix(tmp_path):
-    val = encoded_splits(tmp_path, LETTERS, ["a\n"], ["a\n"])["val"]
-    with pytest.raises(DataError, match=r"'val'.*is empty"):
-        val_prefix(dataclasses.replace(val, ids=val.ids[:0], document_offsets=np.array([0])), LETTERS, 10)
-
-
-def test_the_quick_figure_is_the_disjoint_one(tmp_path):
-    tokens = CharTable(ALPHABET)
-    val = encoded_splits(tmp_path, tokens, ["a\n"], ENGLISH)["val"]
-    model = trained_like(tokens.vocab_size)
-    quick = quick_bits_per_char(model, val_prefix(val, tokens, 10**9), context_of(tokens))
-    assert quick == pytest.approx(evaluate_split(model, val, tokens, CONFIG).disjoint_bits_per_char, rel=1e-6)

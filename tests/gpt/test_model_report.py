@@ -104,7 +104,7 @@ def test_the_selected_checkpoint_is_scored_not_the_last(tmp_path, monkeypatch):
     monkeypatch.setattr("model.training.loop.quick_bits_per_char", lambda *_: next(figures))
     splits = house(tmp_path)
     report = evaluated(tmp_path, splits)
-    assert report["selected"] == {"step": 2, "val_bits_per_char": 2.0}
+    assert report["selected"] == {"step": 2, "val_sample_bits_per_char": 2.0}
     assert report["seen"]["steps"] == 8
     assert report["checkpoint_sha256"] == sha256_file(tmp_path / "run" / "best.pt")
 

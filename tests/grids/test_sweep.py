@@ -106,6 +106,7 @@ def test_the_sweep_holds_what_the_runs_say(finished: Path, small: dict[str, Any]
         test, parameters = report["splits"]["test"], report["parameters"]
         assert figures["bits_per_char"] == test["bits_per_char"]
         assert figures["bits_by_seed"] == [test["bits_per_char"]]
+        assert figures["val_bits_per_char"] == report["splits"]["val"]["bits_per_char"]
         assert figures["chars_per_token"] == test["num_chars"] / test["num_tokens"]
         assert figures["embedding_share"] == parameters["embedding"] / parameters["total"]
         assert figures["seconds"] == report["seen"]["seconds"]
@@ -130,12 +131,25 @@ def test_the_table_is_printed_aligned_and_narrow(finished: Path, small: dict[str
     assert len(table) == 1 + 4 + 1
     assert len({len(line) for line in table}) == 1
     assert max(map(len, text.split("\n"))) < 100
-    assert table[0].split() == ["size", "bits/char", "chars/token", "embedding", "share", "seconds"]
+    assert table[0].split() == [
+        "size",
+        "bits",
+        "on",
+        "val",
+        "on",
+        "test",
+        "chars/token",
+        "embedding",
+        "share",
+        "seconds",
+    ]
     point = small["points"][1]
-    assert table[2].split()[:4] == ["split", "gpt2", "275", f"{point['bits_per_char']:.4f}"]
+    assert table[2].split()[:4] == ["split", "gpt2", "275", f"{point['val_bits_per_char']:.4f}"]
     assert "(1,500 characters each; 1 seed)" in text
-    best = min((*small["points"], small["reference"]), key=lambda figures: figures["bits_per_char"])
-    assert f"Fewest bits: {best['contestant']}, {best['bits_per_char']:.4f}" in text
+    best = min((*small["points"], small["reference"]), key=lambda figures: figures["val_bits_per_char"])
+    assert small["best"] == best["contestant"]
+    assert f"Fewest bits on val: {best['contestant']}, {best['val_bits_per_char']:.4f} per character" in text
+    assert f"on test it has {best['bits_per_char']:.4f}." in text
 
 
 def test_a_second_sweep_does_nothing_and_touches_nothing(finished: Path) -> None:
@@ -258,6 +272,17 @@ def test_seeds_are_averaged_and_kept(finished: Path) -> None:
     assert "; the mean of 2 seeds)" in sweep_as_text(found)
 
 
+def test_val_names_the_winner_and_test_does_not(finished: Path) -> None:
+    experiment, entries = load_experiment(finished / "sizes.yaml"), entries_of(finished)
+    entries[1] = Entry(entries[1].name, (with_bits(entries[1].runs[0], 1, 0.75),))  # the lowest by far, on test only
+    entries[2].runs[0].report["splits"]["val"]["bits_per_char"] = 0.625
+    found = sweep_of(experiment, entries)
+    assert found["best"] == entries[2].name
+    test = entries[2].runs[0].test["bits_per_char"]
+    said = f"Fewest bits on val: {entries[2].name}, 0.6250 per character; on test it has {test:.4f}."
+    assert said in sweep_as_text(found)
+
+
 def test_unequal_budgets_are_said(finished: Path) -> None:
     experiment, entries = load_experiment(finished / "sizes.yaml"), entries_of(finished)
     other = with_bits(entries[1].runs[0], 1, 2.0, budget={"unit": "steps", "amount": 5})
@@ -295,6 +320,7 @@ def point(kind: str, pattern: str, size: int, bits: list[float]) -> dict[str, An
         "vocab_size": size,
         "bits_per_char": sum(bits) / len(bits),
         "bits_by_seed": bits,
+        "val_bits_per_char": sum(bits) / len(bits),
         "chars_per_token": 2.5,
         "embedding_share": 0.25,
         "seconds": 1234.5,

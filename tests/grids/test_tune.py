@@ -105,9 +105,9 @@ def test_every_contestant_is_trained_with_every_rate_under_a_tenth_of_the_budget
             assert last["train_config"]["learning_rate"] == one["learning_rate"]
             assert last["train_config"]["budget"] == tuning["budget"]
             assert last["finished"] and 600 <= last["spent"]["characters"] < 1_500
-            assert one["val_bits_per_char"] == last["best"]["val_bits_per_char"]
+            assert one["val_sample_bits_per_char"] == last["best"]["val_sample_bits_per_char"]
             assert not (folder / "test_nats.npz").exists()  # val decides, test is not looked at
-        lowest = min(found["tried"], key=lambda one: one["val_bits_per_char"])
+        lowest = min(found["tried"], key=lambda one: one["val_sample_bits_per_char"])
         assert found["best"] == lowest["learning_rate"]
         assert found["edge"] == (found["best"] in (RATES[0], RATES[-1]))
     assert not (finished / "run/checkpoints").exists()
@@ -115,7 +115,7 @@ def test_every_contestant_is_trained_with_every_rate_under_a_tenth_of_the_budget
 
 def test_the_rates_matter_here(finished: Path) -> None:
     for found in tuning_in(finished)["contestants"].values():
-        figures = [one["val_bits_per_char"] for one in found["tried"]]
+        figures = [one["val_sample_bits_per_char"] for one in found["tried"]]
         assert max(figures) - min(figures) > 0.1
 
 
@@ -129,7 +129,7 @@ def test_the_table_is_printed_aligned_and_narrow(finished: Path) -> None:
     for line, (name, found) in zip(table[1:], tuning["contestants"].items(), strict=True):
         assert line.split()[0] == name and line.split()[-1] == f"{found['best']:g}"
         assert line.count("*") == 1
-    assert "Val decides" in printed and "FORCE" not in printed
+    assert "The val sample decides" in printed and "FORCE" not in printed
 
 
 def test_a_second_grid_does_nothing_and_touches_nothing(finished: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_rate_that_diverges_is_a_result_and_is_not_tried_again(copied: Path, m
     assert printed.count("learning rate 1e+30: diverged") == 2
     tuning = tuning_in(copied)
     for found in tuning["contestants"].values():
-        assert found["tried"][-1] == {"learning_rate": 1e30, "val_bits_per_char": None}
+        assert found["tried"][-1] == {"learning_rate": 1e30, "val_sample_bits_per_char": None}
         assert found["best"] in (1e-3, 1e-2)
     assert "diverged" in tuning_as_text(tuning)
     kept = read_json(copied / "run/tune/char/lr_1e+30/diverged.json")
@@ -320,7 +320,7 @@ def test_unequal_budgets_need_a_stated_one_and_unlike_units_are_refused(tmp_path
 
 
 def tried(*figures: float | None) -> list[dict[str, Any]]:
-    return [{"learning_rate": 10.0**n, "val_bits_per_char": figure} for n, figure in enumerate(figures)]
+    return [{"learning_rate": 10.0**n, "val_sample_bits_per_char": figure} for n, figure in enumerate(figures)]
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def report_folder(tmp_path: Path, best: dict[str, float], edge: tuple[str, ...] 
 
 
 WORDS: Any = SimpleNamespace(name="words")
-GRID = "0.001, 0.002, 0.004; val bits per character after 600 characters"
+GRID = "0.001, 0.002, 0.004; bits per character on the val sample after 600 characters"
 
 
 def test_rates_of_one_grid_are_said_to_be_so(tmp_path: Path) -> None:

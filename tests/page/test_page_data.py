@@ -98,7 +98,7 @@ def test_provenance_names_every_text_tokenizer_and_run() -> None:
 
 def run_with(points: list[tuple[float, float]]) -> Any:
     metrics: list[dict[str, float]] = [
-        {"characters": 1e6 * x, "flops": 1e12 * x, "seconds": x, "val_bits_per_char": y} for x, y in points
+        {"characters": 1e6 * x, "flops": 1e12 * x, "seconds": x, "val_sample_bits_per_char": y} for x, y in points
     ]
     return SimpleNamespace(metrics=[*metrics, {"characters": 9e9, "flops": 1.0, "seconds": 1.0}])
 

@@ -63,7 +63,7 @@ def test_curves_have_lines_markers_and_units() -> None:
     assert len(of_class(svg, "line")) == 2 and len(of_class(svg, "mark")) == 4
     assert of_class(svg, "band") == []
     texts = [one.text for one in shapes(svg, "text")]
-    assert "characters seen (millions)" in texts and "val bits per character" in texts
+    assert "characters seen (millions)" in texts and "bits per character on the val sample" in texts
     assert "bpe goes from 3.00 at 1 to 2.50 at 2" in str(svg)
 
 

@@ -17,12 +17,12 @@ def run_of(name: str, bits: list[float], seed: int = 1) -> Any:
     seen = {"flops": 7, "characters": 5e6, "seconds": 0.1}
     metrics: list[dict[str, float]] = [seen | {"loss_nats": 3.0}]  # a line without val
     for number, one in enumerate(bits, start=1):
-        metrics.append({key: 10 * number * value for key, value in seen.items()} | {"val_bits_per_char": one})
+        metrics.append({key: 10 * number * value for key, value in seen.items()} | {"val_sample_bits_per_char": one})
     return SimpleNamespace(contestant=name, metrics=metrics, report={"tokenizer": {"vocab_size": 1234}}, seed=seed)
 
 
 def entry_of(name: str, *curves: list[float]) -> Entry:
-    """One contestant with one run for each curve of val bits per character."""
+    """One contestant with one run for each curve of the val sample."""
     return Entry(name, tuple(run_of(name, bits, seed) for seed, bits in enumerate(curves, start=1)))
 
 
@@ -61,7 +61,12 @@ def test_a_file_has_its_own_style_and_loads_nothing(tmp_path: Path) -> None:
 def test_axes_have_units_and_contestants_are_named(tmp_path: Path) -> None:
     root = drawn(tmp_path, entry_of("char", [4.0, 3.0]), entry_of("b<&>", [3.5, 2.5]))
     texts = {one.text for one in root.iter(f"{_SVG}text")}
-    wanted = {"characters seen (millions)", "val bits per character", "char (1,234 tokens)", "b<&> (1,234 tokens)"}
+    wanted = {
+        "characters seen (millions)",
+        "bits per character on the val sample",
+        "char (1,234 tokens)",
+        "b<&> (1,234 tokens)",
+    }
     assert wanted | {"xz 2.25"} <= texts
     assert "training time (seconds)" in (tmp_path / "curve_seconds.svg").read_text(encoding="utf-8")
 

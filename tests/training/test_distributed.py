@@ -44,7 +44,7 @@ def assert_close_runs(one, other, left, right):
     lines, others = json_lines(one / "metrics.jsonl"), json_lines(other / "metrics.jsonl")
     exact = ("step", "characters", "tokens", "flops", "learning_rate")
     assert [[line[key] for key in exact] for line in lines] == [[line[key] for key in exact] for line in others]
-    figures = [[line.get("val_bits_per_char", 0.0) for line in those] for those in (lines, others)]
+    figures = [[line.get("val_sample_bits_per_char", 0.0) for line in those] for those in (lines, others)]
     np.testing.assert_allclose(*figures, atol=1e-4)
 
 

@@ -243,15 +243,15 @@ def test_one_seed_gives_one_run_and_another_seed_another(house, uninterrupted, t
 def test_evaluating_more_often_changes_no_loss(house, uninterrupted, tmp_path):
     run(house, tmp_path, tiny_train(val_every_fraction=0.08))
     often, seldom = json_lines(tmp_path / "metrics.jsonl"), json_lines(uninterrupted / "metrics.jsonl")
-    assert sum("val_bits_per_char" in record for record in often) == 12
-    assert sum("val_bits_per_char" in record for record in seldom) == 4
+    assert sum("val_sample_bits_per_char" in record for record in often) == 12
+    assert sum("val_sample_bits_per_char" in record for record in seldom) == 4
     assert [record["loss_nats"] for record in often] == [record["loss_nats"] for record in seldom]
 
 
 def test_metrics_and_files_of_a_run(house, uninterrupted):
     records = json_lines(uninterrupted / "metrics.jsonl")
     assert records[0].keys() == {"step", "characters", "tokens", "flops", "loss_nats", "learning_rate"}
-    assert [record["step"] for record in records if "val_bits_per_char" in record] == [3, 6, 9, 12]
+    assert [record["step"] for record in records if "val_sample_bits_per_char" in record] == [3, 6, 9, 12]
     assert {path.name for path in uninterrupted.iterdir()} == {
         "last.pt", "best.pt", "tokenizer.json", "config.json", "metrics.jsonl",
     }  # fmt: skip
@@ -288,7 +288,7 @@ def test_a_run_stops_at_the_first_step_that_reaches_the_budget(house, tmp_path, 
     assert records[-1][key] >= amount
     assert all(record[key] < amount for record in records[:-1])
     assert len(records) == result.spent.steps
-    assert "val_bits_per_char" in records[-1]
+    assert "val_sample_bits_per_char" in records[-1]
 
 
 def test_a_budget_in_seconds_ends(house, tmp_path):
@@ -298,13 +298,13 @@ def test_a_budget_in_seconds_ends(house, tmp_path):
 
 def test_best_is_the_step_with_the_lowest_val_figure(house, uninterrupted):
     figures = {
-        r["step"]: r["val_bits_per_char"]
+        r["step"]: r["val_sample_bits_per_char"]
         for r in json_lines(uninterrupted / "metrics.jsonl")
-        if "val_bits_per_char" in r
+        if "val_sample_bits_per_char" in r
     }
     best = checkpoint.load(uninterrupted / "best.pt")
     assert best["best"]["step"] == min(figures, key=figures.get)
-    assert best["best"]["val_bits_per_char"] == min(figures.values())
+    assert best["best"]["val_sample_bits_per_char"] == min(figures.values())
     assert best["spent"]["steps"] == best["best"]["step"]
 
 
@@ -312,7 +312,7 @@ def test_a_figure_that_worsens_does_not_replace_best(house, tmp_path, monkeypatc
     figures = iter([3.0, 2.0, 2.5, 2.0])
     monkeypatch.setattr("model.training.loop.quick_bits_per_char", lambda *_: next(figures))
     result = run(house, tmp_path)
-    assert (result.best_step, result.best_val_bits_per_char) == (6, 2.0)
+    assert (result.best_step, result.best_val_sample_bits_per_char) == (6, 2.0)
     assert checkpoint.load(tmp_path / "best.pt")["spent"]["steps"] == 6
 
 
@@ -448,7 +448,7 @@ def test_an_absurd_learning_rate_ends_in_that_error_before_anything_is_saved(hou
 
 def test_a_val_figure_that_is_not_finite_is_no_best(house, tmp_path, monkeypatch):
     monkeypatch.setattr("model.training.loop.quick_bits_per_char", lambda *_: math.nan)
-    with pytest.raises(ConfigError, match="the val figure became nan at step"):
+    with pytest.raises(ConfigError, match="the val sample figure became nan at step"):
         run(house, tmp_path)
     assert not (tmp_path / "best.pt").exists()
 
@@ -548,7 +548,10 @@ def test_metrics_lines_beyond_the_checkpoint_are_cut_and_a_damaged_line_is_named
         ("{}", "key 'step' is missing"),
         ("[]", "expected an object, found a list of 0"),
         (json.dumps(one | {"loss_nats": None}), "key 'loss_nats': expected a number, found null"),
-        (json.dumps(one | {"val_bits_per_char": "1"}), "key 'val_bits_per_char' is '1', not a finite number"),
+        (
+            json.dumps(one | {"val_sample_bits_per_char": "1"}),
+            "key 'val_sample_bits_per_char' is '1', not a finite number",
+        ),
     ):
         path.write_text(f"{first}\n{damaged}\n")
         with pytest.raises(DataError, match=rf"metrics.jsonl, line 2: .*{re.escape(said)}.*; run `make it`$"):
