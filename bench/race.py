@@ -39,7 +39,7 @@ _STEPS_AND_RATES: dict[str, dict[str, Any]] = {
     },
     "gpt2": {"steps": 1000, "batch_size": 16, "learning_rate": 4e-3},
 }
-OURS = {name: with_preset({"preset": name}, own)[1] for name, own in _STEPS_AND_RATES.items()}
+OURS = {name: own | with_preset({"preset": name}, own)[1] for name, own in _STEPS_AND_RATES.items()}
 EVALUATION_WINDOWS = 64  # at once
 EVALUATION_STRIDE = 4
 """Every how many-th window of val is evaluated: 28,000 characters of tiny Shakespeare, where nanoGPT samples 15,000."""
