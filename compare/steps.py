@@ -67,7 +67,7 @@ class Steps(TextSteps):
         if seed is None:
             seed = self.experiment.seeds_of(name)[0]
         label = f"{name}, seed {seed}" if self.experiment.seeds else name
-        spec = self.processes.main_first(partial(self.spec, name, seed))
+        spec = self.processes.main_first(partial(self._checked, name, seed))
         report = spec.folder / REPORT
         with explain_out_of_memory(spec):
             result = train(spec, restart=restart, processes=self.processes)
@@ -97,20 +97,15 @@ class Steps(TextSteps):
         stride, context, too little text, a missing device. Makes their tokenizers and encoded splits.
         """
         for name in self.experiment.contestants if names is None else names:
-            self.processes.main_first(partial(self.spec, name, self.experiment.seeds_of(name)[0]))
+            self.processes.main_first(partial(self._checked, name, self.experiment.seeds_of(name)[0]))
 
     def spec(self, name: str, seed: int) -> RunSpec:
-        """The run of contestant `name` with `seed`, checked, with what it starts from made. Errors name `name`."""
+        """The run of contestant `name` with `seed`; what it starts from is made first. Errors name the contestant."""
         contestant, config = self.experiment.contestant(name), self.experiment.train_config(name, seed)
         self.data()  # what is wrong with the text is no contestant's fault
         with naming_contestant(name):
             encoded, tokenizer = self.encode(name), self.tokenizer(name)
             model_config = contestant.model_for(tokenizer, encoded["train"])
-            contestant.evaluate.stride_for(model_config.block_size)
-            sizes = {"block_size": model_config.block_size, "batch_size": config.batch_size}
-            windows_of(config.order, encoded["train"], **sizes, seed=config.seed)
-            val_prefix(encoded["val"], tokenizer, config.val_characters)
-            choose_compile(config.compile, choose_device(config.device))
         return RunSpec(
             contestant=name,
             tokenizer=tokenizer,
@@ -120,6 +115,18 @@ class Steps(TextSteps):
             train_config=config,
             folder=self.experiment.run_folder(name, seed),
         )
+
+    def _checked(self, name: str, seed: int) -> RunSpec:
+        """The same, refused where it could not be trained or scored here."""
+        spec = self.spec(name, seed)
+        config, block_size = spec.train_config, spec.model_config.block_size
+        with naming_contestant(name):
+            self.experiment.contestant(name).evaluate.stride_for(block_size)
+            sizes = {"block_size": block_size, "batch_size": config.batch_size}
+            windows_of(config.order, spec.splits["train"], **sizes, seed=config.seed)
+            val_prefix(spec.splits["val"], spec.tokenizer, config.val_characters)
+            choose_compile(config.compile, choose_device(config.device))
+        return spec
 
     def train_all(self, name: str, *, restart: bool = False) -> list[Path]:
         """The reports of all runs of contestant `name`, in the order of its seeds."""
