@@ -22,10 +22,9 @@ from data.errors import DataError
 from data.files import read_json, write_json
 from data.inputs import is_sealed, seal
 from data.numbers import Range
-from model import gpt
-from model.gpt import MiniGPTConfig
+from model.run_spec import RunSpec
+from model.settings import PRESET_SETTINGS, SWITCHES, Budget, TrainConfig
 from model.train import train
-from model.training.schedule import MODERN_TRAIN, Budget, TrainConfig
 
 GPT2, MODERN = "gpt2", "modern"
 OTHERS = {"order": "epochs", "ema_decay": 0.98}
@@ -34,16 +33,17 @@ OTHERS = {"order": "epochs", "ema_decay": 0.98}
 
 def variants() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     """Name -> settings of the model block and of the train block."""
-    plain = {name: getattr(TrainConfig, name) for name in (*MODERN_TRAIN, *OTHERS)}
-    modern = plain | MODERN_TRAIN
+    parts = PRESET_SETTINGS[MODERN].train
+    plain = {name: getattr(TrainConfig, name) for name in (*parts, *OTHERS)}
+    modern = {**plain, **parts}
     found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         GPT2: ({"preset": GPT2}, plain),
         MODERN: ({"preset": MODERN}, modern),
     }
-    for name in gpt.SWITCHES:
-        is_part = name in gpt.MODERN
+    for name in SWITCHES:
+        is_part = name in PRESET_SETTINGS[MODERN].model
         found[f"{MODERN} {'-' if is_part else '+'} {name}"] = ({"preset": MODERN, name: not is_part}, modern)
-    for name in MODERN_TRAIN:
+    for name in parts:
         found[f"{MODERN} - {name}"] = ({"preset": MODERN}, modern | {name: plain[name]})
     for name, value in OTHERS.items():
         found[f"{MODERN} + {name}"] = ({"preset": MODERN}, modern | {name: value})
@@ -91,25 +91,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     for seed in range(1, arguments.seeds + 1):
         for variant in variants():
             key = f"{variant}|{seed}"
-            model_config, train_config = configs_of(steps, name, variant, budget, seed)
-            inputs = inputs_of_run(steps, name, model_config, train_config)
+            spec = spec_of(steps, name, variant, budget, seed)
+            inputs = inputs_of_run(spec)
             if stored.get(key, {}).get("inputs") == inputs:  # of other settings, it would be another run
                 results[key] = stored[key]
                 continue
             if limit <= 0:
                 continue
             limit -= 1
-            result = train(
-                contestant=name,
-                tokenizer=steps.tokenizer(name),
-                tokenizer_path=experiment.layout.tokenizer(name),
-                splits=steps.encode(name),
-                model_config=model_config,
-                train_config=train_config,
-                folder=experiment.layout.reports / "ablation" / f"{variant.replace(' ', '')}-{seed}",
-                restart=True,
-                progress=False,
-            )
+            result = train(spec, restart=True, progress=False)
             results[key] = seal(
                 {
                     "inputs": inputs,
@@ -137,13 +127,22 @@ def kept_runs(path: Path) -> dict[str, dict[str, Any]]:
     return {key: run for key, run in stored.items() if is_sealed(run)} if isinstance(stored, dict) else {}
 
 
-def configs_of(steps: Steps, name: str, variant: str, budget: Budget, seed: int) -> tuple[MiniGPTConfig, TrainConfig]:
-    """The contestant's own settings, with those of `variant`."""
+def spec_of(steps: Steps, name: str, variant: str, budget: Budget, seed: int) -> RunSpec:
+    """A run of contestant `name` by its own settings, but for those of `variant`."""
     contestant = steps.experiment.contestant(name)
     model_settings, train_settings = variants()[variant]
-    model = replace(contestant, model={**contestant.model, **model_settings})
+    variant_of = replace(contestant, model={**contestant.model, **model_settings})
+    tokenizer, splits = steps.tokenizer(name), steps.encode(name)
     train_config = replace(contestant.train, budget=budget, seed=seed, val_every_fraction=1.0, **train_settings)
-    return model.model_config(steps.tokenizer(name).vocab_size), train_config
+    return RunSpec(
+        contestant=name,
+        tokenizer=tokenizer,
+        tokenizer_path=steps.layout.tokenizer(name),
+        splits=splits,
+        model_config=variant_of.model_for(tokenizer, splits["train"]),
+        train_config=train_config,
+        folder=steps.layout.reports / "ablation" / f"{variant.replace(' ', '')}-{seed}",
+    )
 
 
 if __name__ == "__main__":

@@ -26,9 +26,11 @@ from data.errors import ConfigError
 from data.numbers import Range
 from model import checkpoint
 from model.gpt import MiniGPT
-from model.train import TrainingInterrupted, TrainResult, train
+from model.settings import Budget
+from model.train import train
+from model.training.interrupt import TrainingInterrupted
 from model.training.metrics import read_metrics
-from model.training.schedule import Budget, TrainConfig
+from model.training.result import TrainResult
 
 NO_GPU = "torch finds no GPU on this machine, so nothing was checked"
 # This project's own files: a megabyte of text that is there without a network and read in a moment.
@@ -54,19 +56,10 @@ class Check:
 
     def train(self, name: str, budget: Budget, **changes: Any) -> TrainResult:
         """Train the run `name` until `budget` is spent, with the experiment's settings and `changes` to them."""
-        contestant, splits = self.steps.experiment.contestant(self.contestant), self.steps.encode(self.contestant)
-        config: TrainConfig = dataclasses.replace(contestant.train, budget=budget, **changes)
-        tokenizer = self.steps.tokenizer(self.contestant)
-        return train(
-            contestant=self.contestant,
-            tokenizer=tokenizer,
-            tokenizer_path=self.steps.layout.tokenizer(self.contestant),
-            splits=splits,
-            model_config=contestant.model_for(tokenizer, splits["train"]),
-            train_config=config,
-            folder=self.folder / name,
-            progress=sys.stderr.isatty(),
-        )
+        first = self.steps.spec(self.contestant, self.steps.experiment.seeds_of(self.contestant)[0])
+        config = dataclasses.replace(first.train_config, budget=budget, **changes)
+        spec = dataclasses.replace(first, train_config=config, folder=self.folder / name)
+        return train(spec, progress=sys.stderr.isatty())
 
 
 def measure(check: Check, *, device: str, seconds: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from data.config import require
-from model.gpt import MiniGPTConfig
+from model.settings import MiniGPTConfig
 
 SETTINGS = {"steps": 2000, "batch_size": 12, "warmup_steps": 100, "learning_rate": 1e-3, "minimum": 1e-4}
 """nanoGPT's published settings for a CPU; further: beta2 0.99, weight decay 0.1, gradient clip 1."""

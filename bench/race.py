@@ -11,7 +11,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -23,24 +23,23 @@ from bench import nanogpt, turns
 from compare.table import as_text
 from data.files import sha256_text
 from data.splits import Split
-from model.gpt import MiniGPTConfig
-from model.training.gradient import ParallelGradient
+from model.run_spec import RunSpec
+from model.settings import Budget, MiniGPTConfig, TrainConfig, with_preset
 from model.training.loop import Run
-from model.training.schedule import MODERN_TRAIN, Budget, TrainConfig
 from tokenizer.encode_splits import load_encoded, write_encoded
 from tokenizer.train import TokenizerConfig, train_tokenizer
 
 SIZES: dict[str, Any] = {"block_size": 64, "embedding_dim": 128, "num_heads": 4, "num_layers": 4, "dropout": 0.0}
-OURS: dict[str, dict[str, Any]] = {
+_STEPS_AND_RATES: dict[str, dict[str, Any]] = {
     "modern": {
         "steps": 310,
         "batch_size": 16,
         "learning_rate": 6e-3,
         "min_learning_rate_ratio": 0.0,
-        **MODERN_TRAIN,
     },
     "gpt2": {"steps": 1000, "batch_size": 16, "learning_rate": 4e-3},
 }
+OURS = {name: own | with_preset({"preset": name}, own)[1] for name, own in _STEPS_AND_RATES.items()}
 EVALUATION_WINDOWS = 64  # at once
 EVALUATION_STRIDE = 4
 """Every how many-th window of val is evaluated: 28,000 characters of tiny Shakespeare, where nanoGPT samples 15,000."""
@@ -115,7 +114,7 @@ def nanogpt_steps(task: Task, seed: int, folder: str) -> tuple[Iterator[None], E
     return nanogpt.training_steps(model, train, config.block_size), evaluate
 
 
-def our_steps(task: Task, seed: int, preset: str) -> tuple[Iterator[None], Evaluate]:
+def our_steps(task: Task, seed: int, preset: str) -> tuple[Iterator[float], Evaluate]:
     """This project's own training (model/training/loop.py) on the same text: an iterator of steps, and its val loss."""
     settings = dict(task.ours[preset])
     budget = Budget("steps", settings.pop("steps"))
@@ -125,28 +124,28 @@ def our_steps(task: Task, seed: int, preset: str) -> tuple[Iterator[None], Evalu
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_encoded(folder, splits, tokenizer)
-        encoded = load_encoded(folder, tokenizer, tokenizer_path=folder / "tokenizer.json", make="make speedrun")
-        config = TrainConfig(budget=budget, seed=seed, device="cpu", **settings)
-        model_config = MiniGPTConfig(tokenizer.vocab_size, preset=preset, **SIZES)  # type: ignore[arg-type]
-        run = Run(tokenizer, encoded, model_config, config, folder, {"contestant": preset})
-        val = encoded["val"].ids.clone()
-        run.windows.ids = encoded["train"].ids.clone()
-    run.shares = ParallelGradient(run.model, num_threads=task.num_threads, dtype=run.dtype)
-
-    def steps() -> Iterator[None]:
-        while (progress := run.spent.progress(budget)) < 1.0:
-            run._step(progress)
-            yield
+        path = folder / "tokenizer.json"
+        tokenizer.save(path)
+        on_disk = load_encoded(folder, tokenizer, tokenizer_path=path, make="make speedrun")
+        # In memory: the folder is gone when the first step is taken.
+        encoded = {split: replace(found, ids=found.ids.clone()) for split, found in on_disk.items()}
+        model_settings, train_settings = with_preset({"preset": preset, **SIZES}, settings)
+        spec = RunSpec(
+            contestant=preset,
+            tokenizer=tokenizer,
+            tokenizer_path=path,
+            splits=encoded,
+            model_config=MiniGPTConfig(tokenizer.vocab_size, **model_settings),
+            train_config=TrainConfig(budget=budget, seed=seed, device="cpu", **train_settings),
+            folder=folder,
+        )
+        run = Run(spec)
 
     def evaluate() -> float:
-        trained = {name: weight.clone() for name, weight in run.model.state_dict().items()}
-        run.model.load_state_dict(run._scored_weights())
-        run.model.eval()
-        loss = val_loss(run.model.loss, val, SIZES["block_size"])
-        run.model.train().load_state_dict(trained)
-        return loss
+        with run.scored_model() as model:
+            return val_loss(model.loss, encoded["val"].ids, SIZES["block_size"])
 
-    return steps(), evaluate
+    return run.steps(), evaluate
 
 
 def _split(name: str, text: str) -> Split:
@@ -172,7 +171,9 @@ def in_words(settings: dict[str, Any]) -> str:
 def serve(pipe: Connection, maker: str, argument: str, task: Task, seed: int) -> None:
     """A contestant's process: for each message one slice of training; answers (seconds, steps, val loss, is done)."""
     torch.set_num_threads(task.num_threads)
-    steps, evaluate = {"ours": our_steps, "nanogpt": nanogpt_steps}[maker](task, seed, argument)
+    makers: dict[str, Callable[[Task, int, str], tuple[Iterator[object], Evaluate]]]
+    makers = {"ours": our_steps, "nanogpt": nanogpt_steps}
+    steps, evaluate = makers[maker](task, seed, argument)
     spent, num_steps, is_done = 0.0, 0, False
     pipe.send(turns.READY)
     while pipe.recv() is not None:

@@ -23,7 +23,7 @@ from data.numbers import Range
 from data.sources.local_text import read_own_text
 from data.sources.paths import parsed
 from data.yaml_file import parse_yaml
-from model.training.schedule import TrainConfig
+from model.settings import TrainConfig
 
 STEPS = Range(1, 10**9)
 TARGET = 1.88  # nanoGPT's published figure for tiny Shakespeare

@@ -29,10 +29,10 @@ from compare.table import as_text
 from data.files import write_json
 from data.layout import Layout
 from data.numbers import Range
-from model.gpt import MiniGPT, MiniGPTConfig
+from model.gpt import MiniGPT
+from model.settings import MiniGPTConfig, TrainConfig, with_preset
 from model.training.gradient import ParallelGradient
 from model.training.optimizer import Optimizers
-from model.training.schedule import MODERN_TRAIN, TrainConfig
 
 EMBEDDING_DIM, NUM_HEADS, NUM_LAYERS, BLOCK_SIZE, BATCH_SIZE = 128, 4, 4, 128, 32
 STEPS_A_TURN = 2
@@ -75,8 +75,8 @@ class Line:
 def ours(shape: Shape, preset: str, num_threads: int) -> Step:
     """This project's training step."""
     model = MiniGPT(MiniGPTConfig(shape.vocab_size, dropout=shape.dropout, preset=preset)).train()  # type: ignore[arg-type]
-    settings = MODERN_TRAIN["optimizer"] if preset == "modern" else "adamw"
-    optimizer = Optimizers(model, TrainConfig(optimizer=settings))  # type: ignore[arg-type]
+    _, train = with_preset({"preset": preset}, {})
+    optimizer = Optimizers(model, TrainConfig(**train))
     shares = ParallelGradient(model, num_threads=num_threads)
     inputs, targets = batch(shape)
 

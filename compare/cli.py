@@ -23,10 +23,7 @@ from compare.options import Parser
 from data.config import did_you_mean
 from data.errors import ConfigError, UserError, cause_of, explained, is_circumstance
 from data.show import visible
-from model.train import TrainingInterrupted
-from model.training.interrupt import StoppedBySignal, ended_by_signals
-from model.training.memory import is_out_of_memory
-from model.training.processes import SaidByProcessZero
+from model.training.interrupt import SaidByProcessZero, StoppedBySignal, TrainingInterrupted, ended_by_signals
 from model.training.progress import say
 
 CONFIGS = Path("configs")
@@ -122,7 +119,7 @@ def run(main: Callable[[], None]) -> None:
             raise
         code = _refuse(f"the file name {error.object!r} cannot be spelled in {error.encoding}; {_USE_UTF8}")
     except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
+        if not _is_out_of_memory(error):
             raise
         cause = (str(error).splitlines() or [type(error).__name__])[0]
         code = _refuse(f"out of memory ({cause}); give less text or a smaller model, or close other programs")
@@ -252,6 +249,17 @@ def _send_nowhere(number: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, number)
     os.close(nowhere)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether an allocation failed, in Python or numpy, or in torch, which only some commands need."""
+    if isinstance(error, MemoryError):
+        return True
+    if "torch" not in sys.modules:
+        return False
+    from model.training.device import is_out_of_memory  # here: it imports torch, and data and trace start without
+
+    return is_out_of_memory(error)
 
 
 # The message

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from compare.experiment_file import (
     SHARED_BLOCKS,
@@ -20,13 +20,12 @@ from data.corpus import CorpusConfig
 from data.errors import ConfigError, DataError, UserError
 from data.layout import Layout
 from data.yaml_file import load_yaml
-from model.evaluate import EvaluateConfig
-from model.gpt import MiniGPTConfig
-from model.train import TrainConfig
-from model.training.schedule import MODERN_TRAIN
+from model.settings import EvaluateConfig, MiniGPTConfig, TrainConfig, with_preset
 from tokenizer.base import Tokenizer
-from tokenizer.encode_splits import EncodedSplit
 from tokenizer.train import TokenizerConfig
+
+if TYPE_CHECKING:  # it brings torch, which reading an experiment does not need
+    from tokenizer.encode_splits import EncodedSplit
 
 Context = Literal["tokens", "characters"]
 _SMALLEST_VOCABULARY = 2  # stands in for the tokenizer's size while a file is checked
@@ -61,7 +60,7 @@ class Contestant:
         """The model's configuration for a tokenizer of `vocab_size`, with block_size as the file has it."""
         return build(MiniGPTConfig, self.model, f"contestants.{self.name}.model", given={"vocab_size": vocab_size})
 
-    def model_for(self, tokenizer: Tokenizer, train: EncodedSplit) -> MiniGPTConfig:
+    def model_for(self, tokenizer: Tokenizer, train: "EncodedSplit") -> MiniGPTConfig:
         """The model's configuration for `tokenizer`, with block_size in tokens; `train` is encoded by `tokenizer`.
 
         Under `context: characters` the block is the number of tokens that span block_size characters of train on
@@ -179,8 +178,7 @@ def _contestant(name: str, own: Mapping[str, Any], values: Mapping[str, Any], pa
         places[block] = f"{where}.{block}" if special else f"{path}: {block}"
         overrides += [Override(f"{block}.{key}", shared.get(key), value) for key, value in special.items()]
     model = build(MiniGPTConfig, merged["model"], places["model"], given={"vocab_size": _SMALLEST_VOCABULARY})
-    if model.preset == "modern":
-        merged["train"] = {**MODERN_TRAIN, **merged["train"]}
+    _, train = with_preset(merged["model"], merged["train"])
     evaluate = build(EvaluateConfig, merged["evaluate"], places["evaluate"])
     if context == "tokens":  # in characters the block is known only once the text is encoded
         try:
@@ -191,7 +189,7 @@ def _contestant(name: str, own: Mapping[str, Any], values: Mapping[str, Any], pa
         name=name,
         tokenizer=build(TokenizerConfig, own["tokenizer"], f"{where}.tokenizer"),
         model=merged["model"],
-        train=build(TrainConfig, merged["train"], places["train"]),
+        train=build(TrainConfig, train, places["train"]),
         evaluate=evaluate,
         overrides=tuple(overrides),
         context=context,

@@ -18,11 +18,12 @@ from compare.figures import NO_FIGURE, figure
 from compare.table import TERMINAL_COLUMNS, as_text, legend, names_in_tables
 from data.show import wrapped
 from model.checkpoint import METRICS
-from model.gpt import MiniGPT, MiniGPTConfig
+from model.gpt import MiniGPT
+from model.run_spec import RunSpec
+from model.settings import Budget, MiniGPTConfig, TrainConfig
 from model.train import train
-from model.training.memory import explain_out_of_memory
+from model.training.device import explain_out_of_memory
 from model.training.metrics import read_metrics
-from model.training.schedule import Budget, TrainConfig
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
@@ -151,35 +152,22 @@ def _activations(model: MiniGPTConfig, config: TrainConfig) -> int:
     return config.batch_size * model.block_size * (model.num_layers * per_layer + model.vocab_size)
 
 
-def measured_seconds_per_step(
-    name: str,
-    encoded: dict[str, EncodedSplit],
-    tokenizer: Tokenizer,
-    tokenizer_path: Path,
-    model_config: MiniGPTConfig,
-    train_config: TrainConfig,
-) -> float:
+def measured_seconds_per_step(spec: RunSpec) -> float:
     """Mean seconds of MEASURED_STEPS steps of training after a few that are left out; nothing of them is kept."""
     config = dataclasses.replace(
-        train_config,
+        spec.train_config,
         budget=Budget("steps", _WARM_UP_STEPS + MEASURED_STEPS),
         val_characters=1,
         val_every_fraction=1.0,
         log_every_steps=1,
         checkpoint_every_seconds=1e9,
     )
-    with tempfile.TemporaryDirectory() as folder, explain_out_of_memory(name, model_config, config):
-        result = train(
-            contestant=name,
-            tokenizer=tokenizer,
-            tokenizer_path=tokenizer_path,
-            splits=encoded,
-            model_config=model_config,
-            train_config=config,
-            folder=Path(folder) / name,
-            progress=False,
-        )
-        records = read_metrics(Path(folder) / name / METRICS, mend="make plan")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / spec.contestant
+        short = dataclasses.replace(spec, train_config=config, folder=folder)
+        with explain_out_of_memory(short):
+            result = train(short, progress=False)
+        records = read_metrics(folder / METRICS, mend="make plan")
     measured = result.spent.seconds - float(records[_WARM_UP_STEPS - 1]["seconds"])
     return max(measured, 1e-6) / MEASURED_STEPS  # the record is rounded to milliseconds
 

@@ -1,47 +1,35 @@
-"""The chain, step by step. Each step first makes what it needs and does nothing that is already up to date.
-
-Up to date is decided by content: every artefact records the hashes of what it was made from. A touched file costs
-nothing, an edited one is never missed.
-"""
+"""The chain from encoded texts to the comparison, step by step; compare/text_steps.py has the steps before it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from compare.experiment import Experiment, naming_contestant
 from compare.page.render import HTML
 from compare.plan import Plan, measured_seconds_per_step, plan_of, warnings_of
 from compare.report import Materials, comparison_is_up_to_date, write_comparison
 from compare.runs import Entry, read_run
-from data import corpus as sources
+from compare.text_steps import TextSteps
 from data import splits
-from data.errors import CheckpointError, TokenizerError
+from data.errors import CheckpointError
 from data.files import read_text
 from data.lock import alone
 from data.show import say
-from data.splits import Split
-from data.summary import describe_corpus
 from model import checkpoint
 from model.batches import windows_of
 from model.checkpoint import restart_command
-from model.gpt import MiniGPTConfig
 from model.report import REPORT, evaluate_contestant, report_is_up_to_date
+from model.run_spec import RunSpec
 from model.train import saved_state, train
-from model.training.memory import explain_out_of_memory
+from model.training.device import choose_compile, choose_device, explain_out_of_memory
 from model.training.processes import Processes
-from model.training.schedule import choose_compile, choose_device
 from model.val_sample import val_sample
 from tokenizer import encode_splits
-from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
-from tokenizer.load import load_tokenizer
-from tokenizer.studies.summary import describe
-from tokenizer.train import Engine, effective_settings, provenance, train_tokenizer
 
 
-class Steps:
-    """One experiment's chain. Texts and tokenizers are kept once read, so that `all` reads them once."""
+class Steps(TextSteps):
+    """One experiment's whole chain."""
 
     def __init__(
         self,
@@ -50,92 +38,10 @@ class Steps:
         echo: Callable[[str], None] = say,
         processes: Processes | None = None,
     ) -> None:
-        """`echo` gets one line for every step that was done or found up to date.
-
-        With several `processes` the first one does and says everything but the training, which all share.
-        """
-        self.experiment = experiment
-        self.layout = experiment.layout
+        """With several `processes` the first one does and says everything but the training, which all share."""
         self.processes = processes or Processes()
-        self.echo = echo if self.processes.is_main else lambda _line: None
-        self.num_done = 0
-        """Steps that had work to do."""
-        self._splits: dict[str, Split] | None = None
-        self._tokenizers: dict[str, Tokenizer] = {}
+        super().__init__(experiment, echo=echo if self.processes.is_main else lambda _line: None)
         self._encoded: dict[str, dict[str, EncodedSplit]] = {}
-
-    def _did(self, line: str) -> None:
-        self.num_done += 1
-        self.echo(line)
-
-    def data(self) -> dict[str, Split]:
-        """The cleaned splits."""
-        if self._splits is None:
-            corpus = self.experiment.corpus
-            manifest = self.layout.corpus_manifest
-            if sources.is_up_to_date(corpus, self.layout):
-                self.echo(f"data: up to date ({manifest})")
-            else:
-                with alone(self.layout.processed) as has_waited:
-                    if has_waited:
-                        return self.data()
-                    entry = sources.prepare(corpus, self.layout)
-                    self._did(f"data: wrote {manifest}\n{describe_corpus(corpus.corpus_name, entry)}")
-            self._splits = splits.load_splits(self.layout, corpus.corpus_name)
-        return self._splits
-
-    def tokenizer(
-        self,
-        name: str,
-        *,
-        own_settings: Mapping[str, Any] | None = None,
-        engine_name: Engine = "fast",
-    ) -> Tokenizer:
-        """The tokenizer of contestant `name`.
-
-        `own_settings` (from the verb `tokenizer`) replace configured values for this training; none of them, {},
-        means exactly the configuration. They are remembered in the file, and steps that have no say (None) keep such
-        a tokenizer for as long as the configured values stay what they were.
-        """
-        if name in self._tokenizers:
-            return self._tokenizers[name]
-        splits = self.data()
-        path = self.layout.tokenizer(name)
-        configured = self.experiment.contestant(name).tokenizer
-        existing = self._existing(path, is_asked_for=own_settings is not None)
-        stored: Mapping[str, Any] = getattr(existing, "trained_on", None) or {}
-        asked_settings = own_settings
-        if own_settings is None:
-            own_settings = effective_settings(configured, stored)
-            if own_settings:
-                self.echo(f"  the tokenizer keeps the settings it was given when it was trained: {own_settings}")
-        if existing is not None and stored == provenance(configured, splits, own_settings):
-            self.echo(f"tokenizer {name}: up to date ({path})")
-            self._tokenizers[name] = existing
-            return existing
-        with alone(path) as has_waited:
-            if has_waited:
-                return self.tokenizer(name, own_settings=asked_settings, engine_name=engine_name)
-            tokenizer, training = train_tokenizer(
-                configured, splits, own_settings=own_settings, engine_name=engine_name
-            )
-            tokenizer.save(path)
-            self._did(describe(name, tokenizer, training, splits))
-        self._tokenizers[name] = tokenizer
-        return tokenizer
-
-    def _existing(self, path: Path, *, is_asked_for: bool) -> Tokenizer | None:
-        """The tokenizer at `path`, if there is one. The verb `tokenizer` replaces a damaged file, saying so."""
-        if not path.exists():
-            return None
-        try:
-            return load_tokenizer(path)
-        except TokenizerError as error:
-            if not is_asked_for:
-                way_on = "" if "`make tokenizer`" in str(error) else "; run `make tokenizer` to make it again"
-                raise TokenizerError(f"{error}{way_on}") from error
-            self.echo(f"  {error}: training anew")
-            return None
 
     def encode(self, name: str) -> dict[str, EncodedSplit]:
         """The encoded splits of contestant `name`."""
@@ -149,8 +55,8 @@ class Steps:
                 with alone(folder) as has_waited:
                     if has_waited:
                         return self.encode(name)
-                    manifest = encode_splits.write_encoded(folder, splits, tokenizer)
-                    self._did(f"encode {name}: wrote {folder}\n{encode_splits.summarize(manifest)}")
+                    manifest = encode_splits.write_encoded(folder, splits, tokenizer, self.take_ids(name))
+                    self.did(f"encode {name}: wrote {folder}\n{encode_splits.summarize(manifest)}")
             self._encoded[name] = encode_splits.load_encoded(
                 folder, tokenizer, tokenizer_path=self.layout.tokenizer(name), make="make encode"
             )
@@ -161,47 +67,29 @@ class Steps:
         contestant = self.experiment.contestant(name)
         if seed is None:
             seed = self.experiment.seeds_of(name)[0]
-        train_config = self.experiment.train_config(name, seed)
-        folder = self.experiment.run_folder(name, seed)
         label = f"{name}, seed {seed}" if self.experiment.seeds else name
-        report = folder / "report.json"
+        spec = self.processes.main_first(partial(self._checked, name, seed))
+        report = spec.folder / REPORT
+        with explain_out_of_memory(spec):
+            result = train(spec, restart=restart, processes=self.processes)
 
-        encoded, tokenizer, model_config = self.processes.main_first(lambda: self._prepared(name))
-        with explain_out_of_memory(name, model_config, train_config):
-            result = train(
-                contestant=name,
-                tokenizer=tokenizer,
-                tokenizer_path=self.layout.tokenizer(name),
-                splits=encoded,
-                model_config=model_config,
-                train_config=train_config,
-                folder=folder,
-                restart=restart,
-                processes=self.processes,
-            )
+        def is_scored(num_words: Mapping[str, int]) -> bool:
+            is_done = report_is_up_to_date(spec, num_words, contestant.evaluate)
+            if is_done:
+                self.echo(f"train {label}: up to date ({report})")
+            return is_done
 
         def score() -> None:
             num_words = {split: len(text.text.split()) for split, text in self.data().items()}
-            inputs = (tokenizer, encoded, num_words, contestant.evaluate)
-            if result.num_steps_now == 0 and report_is_up_to_date(folder, *inputs, model_config.block_size):
-                self.echo(f"train {label}: up to date ({report})")
+            if result.num_steps_now == 0 and is_scored(num_words):
                 return
-            with alone(folder) as has_waited:
-                if has_waited and report_is_up_to_date(folder, *inputs, model_config.block_size):
-                    self.echo(f"train {label}: up to date ({report})")
+            with alone(spec.folder) as has_waited:
+                if has_waited and is_scored(num_words):
                     return
-                evaluate_contestant(
-                    folder=folder,
-                    tokenizer=tokenizer,
-                    tokenizer_path=self.layout.tokenizer(name),
-                    splits=encoded,
-                    num_words=num_words,
-                    config=contestant.evaluate,
-                    device=train_config.device,
-                )
-                self._did(f"train {label}: wrote {report}")
+                evaluate_contestant(spec, num_words, contestant.evaluate)
+                self.did(f"train {label}: wrote {report}")
 
-        with explain_out_of_memory(name, model_config, train_config):
+        with explain_out_of_memory(spec):
             self.processes.only_main(score)
         return report
 
@@ -210,21 +98,36 @@ class Steps:
         stride, context, too little text, a missing device. Makes their tokenizers and encoded splits.
         """
         for name in self.experiment.contestants if names is None else names:
-            self.processes.main_first(partial(self._prepared, name))
+            self.processes.main_first(partial(self._checked, name, self.experiment.seeds_of(name)[0]))
 
-    def _prepared(self, name: str) -> tuple[dict[str, EncodedSplit], Tokenizer, MiniGPTConfig]:
-        """What training contestant `name` starts from, checked. Errors name the contestant."""
-        contestant, config = self.experiment.contestant(name), self.experiment.contestant(name).train
+    def spec(self, name: str, seed: int) -> RunSpec:
+        """The run of contestant `name` with `seed`; what it starts from is made first. Errors name the contestant."""
+        contestant, config = self.experiment.contestant(name), self.experiment.train_config(name, seed)
         self.data()  # what is wrong with the text is no contestant's fault
         with naming_contestant(name):
             encoded, tokenizer = self.encode(name), self.tokenizer(name)
             model_config = contestant.model_for(tokenizer, encoded["train"])
-            contestant.evaluate.stride_for(model_config.block_size)
-            sizes = {"block_size": model_config.block_size, "batch_size": config.batch_size}
-            windows_of(config.order, encoded["train"], **sizes, seed=config.seed)
-            val_sample(encoded["val"], tokenizer, config.val_characters)
+        return RunSpec(
+            contestant=name,
+            tokenizer=tokenizer,
+            tokenizer_path=self.layout.tokenizer(name),
+            splits=encoded,
+            model_config=model_config,
+            train_config=config,
+            folder=self.experiment.run_folder(name, seed),
+        )
+
+    def _checked(self, name: str, seed: int) -> RunSpec:
+        """The same, refused where it could not be trained or scored here."""
+        spec = self.spec(name, seed)
+        config, block_size = spec.train_config, spec.model_config.block_size
+        with naming_contestant(name):
+            self.experiment.contestant(name).evaluate.stride_for(block_size)
+            sizes = {"block_size": block_size, "batch_size": config.batch_size}
+            windows_of(config.order, spec.splits["train"], **sizes, seed=config.seed)
+            val_sample(spec.splits["val"], spec.tokenizer, config.val_characters)
             choose_compile(config.compile, choose_device(config.device))
-        return encoded, tokenizer, model_config
+        return spec
 
     def train_all(self, name: str, *, restart: bool = False) -> list[Path]:
         """The reports of all runs of contestant `name`, in the order of its seeds."""
@@ -249,24 +152,13 @@ class Steps:
 
     def _check_run(self, name: str, seed: int) -> None:
         """Raise CheckpointError if there is a run of contestant `name` with `seed`, and it is not of these inputs."""
-        contestant, folder = self.experiment.contestant(name), self.experiment.run_folder(name, seed)
-        if not (folder / checkpoint.LAST).exists():
+        if not (self.experiment.run_folder(name, seed) / checkpoint.LAST).exists():
             return
-        encoded, tokenizer, path = self.encode(name), self.tokenizer(name), self.layout.tokenizer(name)
-        model_config = contestant.model_for(tokenizer, encoded["train"])
-        train_config = self.experiment.train_config(name, seed)
-        identity = checkpoint.identity_of(
-            contestant=name,
-            tokenizer=tokenizer,
-            tokenizer_path=path,
-            splits=encoded,
-            model_config=model_config,
-            train_config=train_config,
-        )
-        last = saved_state(folder, identity, tokenizer, path, train_config)
+        spec = self.spec(name, seed)
+        last = saved_state(spec)
         if last is not None and last["finished"]:
-            _, best = checkpoint.load_model(folder, "best", tokenizer, path)
-            checkpoint.verify_same_run(best, last, folder)
+            _, best = checkpoint.load_model(spec.folder, "best", spec.tokenizer, spec.tokenizer_path)
+            checkpoint.verify_same_run(best, last, spec.folder)
 
     def entries(self) -> list[Entry]:
         """All contestants with all their runs, each finished and read."""
@@ -293,11 +185,7 @@ class Steps:
         plans = []
         for name, contestant in self.experiment.contestants.items():
             seeds, encoded, tokenizer = self.experiment.seeds_of(name), self.encode(name), self.tokenizer(name)
-            seconds = None
-            if measured:
-                model, config = contestant.model_for(tokenizer, encoded["train"]), contestant.train
-                path = self.layout.tokenizer(name)
-                seconds = measured_seconds_per_step(name, encoded, tokenizer, path, model, config)
+            seconds = measured_seconds_per_step(self.spec(name, seeds[0])) if measured else None
             plans.append(plan_of(contestant, seeds, encoded, tokenizer, seconds_per_step=seconds))
         return plans
 
@@ -320,5 +208,5 @@ class Steps:
                 if has_waited:
                     return self.compare()
                 write_comparison(reports, self.experiment, entries, materials, echo=self.echo)
-                self._did(f"compare: wrote {reports / HTML}")
+                self.did(f"compare: wrote {reports / HTML}")
         return read_text(reports / "comparison.txt")

@@ -3,7 +3,6 @@
 import dataclasses
 import importlib.metadata
 import json
-import logging
 import math
 import platform
 import re
@@ -24,8 +23,6 @@ from data.sources.local_text import load_local_text, local_text_identity
 from data.sources.pydocs import load_pydocs, pydocs_identity
 from data.sources.wikitext import load_wikitext, wikitext_identity
 from data.splits import Corpus, kept_manifests, outputs_match, read_manifests, write_splits
-
-logger = logging.getLogger(__name__)
 
 MANIFEST_FORMAT = 3
 """Goes up when the same source and config would give another output, so that old outputs are made anew."""
@@ -193,8 +190,6 @@ def prepare(config: CorpusConfig, layout: Layout) -> dict[str, Any]:
     repeats = find_repeats(divided)
     if not config.allow_repeated_documents:
         refuse_repeats(repeats)
-    if changes["byte_order_marks_removed"]:
-        logger.info("%s: %d byte order mark(s) removed", name, changes["byte_order_marks_removed"])
     about = {
         "format": MANIFEST_FORMAT,
         "config": _plain(config),

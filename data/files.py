@@ -5,10 +5,11 @@ import hashlib
 import json
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from data.errors import DataError, cause_of, shown_path
 from data.kinds import recognise
@@ -18,7 +19,7 @@ try:
 except ImportError:  # Windows, which lets nobody remove a file that is open
     fcntl = None  # type: ignore[assignment]
 
-_CHUNK_BYTES = 1 << 20
+_SETTLED_NS = 2_000_000_000  # FAT rounds times to two seconds
 _NAME_BYTES = 100
 """So much of a file's name stands in its temporary file's, which is longer and must not exceed 255 bytes."""
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM)
@@ -228,12 +229,44 @@ def sha256_text(text: str) -> str:
 
 
 def sha256_file(path: Path) -> str:
-    """Hex sha256 of a file's bytes, read in pieces."""
-    digest = hashlib.sha256()
+    """Hex sha256 of a file's bytes. One that stayed the same since this process hashed it is not read again.
+
+    The same is: file number, size and both times, of which no program can set the second. A file changed so lately that
+    another change could get the same times is always read.
+    """
     try:
         with path.open("rb") as file:
-            while chunk := file.read(_CHUNK_BYTES):
-                digest.update(chunk)
+            before = _state_of(file)
+            if before not in _HASHES:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                if not (_is_settled(before) and _state_of(file) == before):
+                    return digest
+                _HASHES[before] = digest
+            return _HASHES[before]
     except OSError as error:
         raise DataError(f"cannot read {shown_path(path)}: {cause_of(error)}") from error
-    return digest.hexdigest()
+
+
+class _FileState(NamedTuple):
+    """What tells one content of a file from another without reading it."""
+
+    device: int
+    inode: int
+    size: int
+    changed_ns: int
+    """When the content was written last."""
+    touched_ns: int
+    """When anything about the file changed last, its times included (on Windows: when it was made)."""
+
+
+_HASHES: dict[_FileState, str] = {}
+
+
+def _state_of(file: IO[bytes]) -> _FileState:
+    found = os.fstat(file.fileno())
+    return _FileState(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _is_settled(state: _FileState) -> bool:
+    """Whether the clock has gone on by more than the coarsest file system rounds it to since the last change."""
+    return time.time_ns() - max(state.changed_ns, state.touched_ns) > _SETTLED_NS

@@ -7,6 +7,7 @@ import dataclasses
 import errno
 import pickle
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,9 @@ from data.config import build
 from data.errors import CheckpointError
 from data.files import atomic_write, sha256_file
 from data.layout import Layout
-from model.gpt import MiniGPT, MiniGPTConfig
+from model.gpt import MiniGPT
+from model.run_spec import RunSpec
+from model.settings import MiniGPTConfig, TrainConfig
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
@@ -61,31 +64,23 @@ def _restart(path: Path) -> str:
     return restart_command(Layout.contestant_of(path.parent))
 
 
-def identity_of(
-    *,
-    contestant: str,
-    tokenizer: Tokenizer,
-    tokenizer_path: Path,
-    splits: dict[str, EncodedSplit],
-    model_config: MiniGPTConfig,
-    train_config: Any,
-) -> dict[str, Any]:
+def identity_of(spec: RunSpec) -> dict[str, Any]:
     """What a run is: the part of a checkpoint that must agree before it is continued or evaluated."""
     return {
         "format": FORMAT,
         "training_version": TRAINING_VERSION,
-        "contestant": contestant,
-        "tokenizer_kind": tokenizer.kind,
-        "tokenizer_fingerprint": tokenizer.fingerprint(),
-        "tokenizer_sha256": sha256_file(tokenizer_path),
-        "vocab_size": tokenizer.vocab_size,
-        "model_config": dataclasses.asdict(model_config),
-        "train_config": dataclasses.asdict(train_config),
-        "data": _data_of(splits),
+        "contestant": spec.contestant,
+        "tokenizer_kind": spec.tokenizer.kind,
+        "tokenizer_fingerprint": spec.tokenizer.fingerprint(),
+        "tokenizer_sha256": sha256_file(spec.tokenizer_path),
+        "vocab_size": spec.tokenizer.vocab_size,
+        "model_config": dataclasses.asdict(spec.model_config),
+        "train_config": dataclasses.asdict(spec.train_config),
+        "data": _data_of(spec.splits),
     }
 
 
-def _data_of(splits: dict[str, EncodedSplit]) -> dict[str, dict[str, str]]:
+def _data_of(splits: Mapping[str, EncodedSplit]) -> dict[str, dict[str, str]]:
     """Where the data of a run lies and what it is; test is no part of a run."""
     return {
         name: {
@@ -211,7 +206,7 @@ def verify_run(state: dict[str, Any], path: Path, wanted: dict[str, Any]) -> Non
         )
 
 
-def verify_environment(state: dict[str, Any], path: Path, train_config: Any) -> None:
+def verify_environment(state: dict[str, Any], path: Path, train_config: TrainConfig) -> None:
     """Raise CheckpointError if the finished run in `state` was carried out in another way than settings now say.
 
     Numbers of threads, devices and types of product change the rounding and so the figures. What is left to `auto` or
@@ -242,11 +237,6 @@ def verify_metrics(state: dict[str, Any], path: Path, last: Path) -> None:
             f"{path} is missing or is not the file that {last} was written beside; restore it, or train anew with "
             f"`{_restart(path)}`"
         )
-
-
-def verify_data(state: dict[str, Any], path: Path, splits: dict[str, EncodedSplit]) -> None:
-    """Raise CheckpointError unless `splits` are the train and val data that `state` read from `path` was made with."""
-    _verify_hashes(state, path, _data_of(splits))
 
 
 def _verify_hashes(state: dict[str, Any], path: Path, wanted: dict[str, dict[str, str]]) -> None:

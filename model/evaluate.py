@@ -6,16 +6,15 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.config import require
 from data.errors import DataError, ReportError, TokenizerError
 from data.files import atomic_write
-from data.numbers import Range, check_ranges
 from model.gpt import MiniGPT
+from model.settings import EvaluateConfig
 from model.windows import RulerError, Scores, score_tokens
 from tokenizer.base import Int64Array, Tokenizer
 from tokenizer.encode_splits import EncodedSplit
@@ -30,27 +29,6 @@ _METADATA = {
 }
 _ROUNDING = 1e-4  # a loss near zero may come out a little below it
 _LARGEST_EXPONENT = 700.0  # exp() beyond it leaves float64
-
-
-@dataclass(frozen=True)
-class EvaluateConfig:
-    """How the selected checkpoint is scored. None of it can change a result but `stride`."""
-
-    batch_size: Annotated[int, Range(1, 10**6)] = 64
-    """Windows in one forward pass; results do not depend on it beyond float noise."""
-    stride: Annotated[int | None, Range(1, 10**6)] = None
-    """Tokens that the sliding window moves on by; null is half the block, so half a block of context is certain."""
-    alarm_below_bits_per_char: Annotated[float, Range(0, 1000)] = 0.5
-    """A figure below this is refused as a fault of the measurement; synthetic text of low entropy needs a lower one."""
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
-
-    def stride_for(self, block_size: int) -> int:
-        """The stride in tokens; raises ConfigError if it would skip tokens."""
-        stride = max(1, block_size // 2) if self.stride is None else self.stride
-        require(stride <= block_size, f"stride {stride} is greater than block_size {block_size}: it would skip tokens")
-        return stride
 
 
 @dataclass(frozen=True)

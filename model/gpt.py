@@ -5,15 +5,11 @@ V vocabulary.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
 
 import numpy as np
 import torch
 from torch import nn
 
-from data.config import require
-from data.numbers import Range, check_ranges
 from model.fused.ops import (
     NORM_EPSILON,
     causal_attention,
@@ -24,6 +20,7 @@ from model.fused.ops import (
     rotate,
     tied_loss,
 )
+from model.settings import MiniGPTConfig
 
 FLOPS_FORMULA = (
     "training FLOPs per token = 6 * N + 12 * L * C * T (PaLM, appendix B, after Kaplan et al. 2020): "
@@ -32,55 +29,6 @@ FLOPS_FORMULA = (
     "the attention term without a discount for the causal mask"
 )
 INIT_STD = 0.02
-Preset = Literal["gpt2", "modern"]
-PRESETS: tuple[Preset, ...] = get_args(Preset)
-SWITCHES = ("rope", "qk_norm", "relu_squared", "rms_norm", "zero_init")
-MODERN = ("rope", "qk_norm", "relu_squared")
-"""The switches that the preset `modern` turns on: those whose gain `make ablate` showed (docs/benchmarks.md)."""
-
-
-@dataclass(frozen=True)
-class MiniGPTConfig:
-    """Size of the model. `vocab_size` comes from the tokenizer, never from a file."""
-
-    vocab_size: Annotated[int, Range(1, 10**8)]
-    """Number of ids, V."""
-    block_size: Annotated[int, Range(1, 10**6)] = 128
-    """Longest context, in tokens, T."""
-    embedding_dim: Annotated[int, Range(1, 2**16)] = 128
-    """Channels, C."""
-    num_heads: Annotated[int, Range(1, 2**16)] = 4
-    """Attention heads, H; they share the channels evenly."""
-    num_layers: Annotated[int, Range(1, 1000)] = 4
-    """Transformer blocks, L."""
-    expansion_factor: Annotated[int, Range(1, 1000)] = 4
-    """Width of the MLP's hidden layer, as a multiple of embedding_dim."""
-    dropout: Annotated[float, Range(0, 1, excludes_most=True)] = 0.1
-    """Probability of dropping an activation while training, in [0, 1)."""
-    preset: Preset = "gpt2"
-    """What the switches below are where they are null: all off (GPT-2), or those of MODERN on."""
-    rope: bool | None = None
-    """Rotary positions (Su et al. 2021) instead of a learned table."""
-    qk_norm: bool | None = None
-    """Queries and keys are normalised before their product (Henry et al. 2020)."""
-    relu_squared: bool | None = None
-    """The MLP's activation is ReLU squared (So et al. 2021) instead of GELU."""
-    rms_norm: bool | None = None
-    """Norms that only divide by the root mean square, without weights (Zhang and Sennrich 2019)."""
-    zero_init: bool | None = None
-    """What is added to the residual stream starts at exactly zero."""
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
-        require(
-            self.embedding_dim % self.num_heads == 0,
-            f"embedding_dim {self.embedding_dim} is not divisible by num_heads {self.num_heads}",
-        )
-        for name in SWITCHES:
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, self.preset == "modern" and name in MODERN)
-        head_size = self.embedding_dim // self.num_heads
-        require(not self.rope or head_size % 2 == 0, f"rope needs an even head size, found {head_size}")
 
 
 class RMSNorm(nn.Module):

@@ -9,10 +9,11 @@ from data.errors import CheckpointError, DataError
 from data.files import read_json, sha256_file, write_json
 from data.inputs import inputs_of, is_sealed, seal
 from model import checkpoint
-from model.evaluate import EvaluateConfig, describe, evaluate_split, write_nats
+from model.evaluate import describe, evaluate_split, write_nats
 from model.gpt import FLOPS_FORMULA, MiniGPT
-from model.training.schedule import choose_device
-from tokenizer.base import Tokenizer
+from model.run_spec import RunSpec
+from model.settings import EvaluateConfig
+from model.training.device import choose_device
 from tokenizer.encode_splits import EncodedSplit
 
 REPORT = "report.json"
@@ -28,34 +29,32 @@ def nats_path(folder: Path, split: str) -> Path:
 
 
 def evaluate_contestant(
-    *,
-    folder: Path,
-    tokenizer: Tokenizer,
-    tokenizer_path: Path,
-    splits: dict[str, EncodedSplit],
-    num_words: dict[str, int],
+    spec: RunSpec,
+    num_words: Mapping[str, int],
     config: EvaluateConfig,
-    device: str = "auto",
+    *,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Score best.pt in `folder` on val and test; write {val,test}_nats.npz and report.json, and return the report.
+    """Score best.pt of the run `spec` on val and test; write {val,test}_nats.npz and report.json beside it, and return
+    the report.
 
     `num_words` are the whitespace-separated words of each split's text. Raises CheckpointError when training is not
-    finished or the checkpoint belongs to another tokenizer or text, and what `evaluate_split` raises.
+    finished or the checkpoint belongs to another tokenizer, text or configuration, and what `evaluate_split` raises.
     """
-    model, best = checkpoint.load_model(folder, "best", tokenizer, tokenizer_path)
+    folder, splits = spec.folder, spec.splits
+    model, best = checkpoint.load_model(folder, "best", spec.tokenizer, spec.tokenizer_path)
     last = checkpoint.load(folder / checkpoint.LAST)
     checkpoint.verify_same_run(best, last, folder)
-    checkpoint.verify_data(best, folder / checkpoint.BEST, splits)
+    checkpoint.verify_run(best, folder / checkpoint.BEST, checkpoint.identity_of(spec))
     if not last["finished"]:
         raise CheckpointError(
             f"{folder / checkpoint.LAST} is at step {last['spent']['steps']}, before the end of its budget; "
             "run the training again to finish it, then evaluate"
         )
-    model.to(choose_device(device))
+    model.to(choose_device(spec.train_config.device))
     scored: dict[str, Any] = {}
     for name in SCORED:
-        evaluation = evaluate_split(model, splits[name], tokenizer, config, progress=progress)
+        evaluation = evaluate_split(model, splits[name], spec.tokenizer, config, progress=progress)
         path = nats_path(folder, name)
         write_nats(path, evaluation)
         scored[name] = describe(evaluation, num_words[name]) | {
@@ -66,33 +65,28 @@ def evaluate_contestant(
     report = seal(
         _run_facts(model, best, last, splits["train"])
         | {
-            "evaluate": _resolved(config, model.config.block_size),
+            "evaluate": _resolved(config, spec.model_config.block_size),
             "splits": scored,
             "checkpoint_sha256": sha256_file(folder / checkpoint.BEST),
-            "inputs": report_inputs(folder, tokenizer, splits, num_words, config, model.config.block_size),
+            "inputs": report_inputs(spec, num_words, config),
         }
     )
     write_json(folder / REPORT, report)
     return report
 
 
-def report_inputs(
-    folder: Path,
-    tokenizer: Tokenizer,
-    splits: Mapping[str, EncodedSplit],
-    num_words: Mapping[str, int],
-    config: EvaluateConfig,
-    block_size: int,
-) -> dict[str, Any]:
+def report_inputs(spec: RunSpec, num_words: Mapping[str, int], config: EvaluateConfig) -> dict[str, Any]:
     """Everything that a report is made from: both checkpoints, texts and their documents, tokenizer, settings."""
+    settings = _resolved(config, spec.model_config.block_size)
+    settings["num_words"] = {name: num_words[name] for name in SCORED}
     return inputs_of(
         SCORER_VERSION,
-        texts={name: split.text_input for name, split in splits.items()},
-        tokenizers={"tokenizer": tokenizer.fingerprint()},
-        settings=_resolved(config, block_size) | {"num_words": {name: num_words[name] for name in SCORED}},
+        texts={name: split.text_input for name, split in spec.splits.items()},
+        tokenizers={"tokenizer": spec.tokenizer.fingerprint()},
+        settings=settings,
         files={
-            **{name: sha256_file(folder / name) for name in (checkpoint.BEST, checkpoint.LAST)},
-            **{f"{name}_ids": split.ids_sha256 for name, split in splits.items()},
+            **{name: sha256_file(spec.folder / name) for name in (checkpoint.BEST, checkpoint.LAST)},
+            **{f"{name}_ids": split.ids_sha256 for name, split in spec.splits.items()},
         },
     )
 
@@ -127,18 +121,12 @@ def _run_facts(model: MiniGPT, best: dict[str, Any], last: dict[str, Any], train
     }
 
 
-def report_is_up_to_date(
-    folder: Path,
-    tokenizer: Tokenizer,
-    splits: Mapping[str, EncodedSplit],
-    num_words: Mapping[str, int],
-    config: EvaluateConfig,
-    block_size: int,
-) -> bool:
+def report_is_up_to_date(spec: RunSpec, num_words: Mapping[str, int], config: EvaluateConfig) -> bool:
     """Whether report.json is of these inputs (see `report_inputs`), unedited, and of the losses that lie beside it.
 
     A report that is damaged or of an older version is not: it is simply made again.
     """
+    folder = spec.folder
     if not all((folder / name).exists() for name in (REPORT, checkpoint.BEST, checkpoint.LAST)):
         return False
     try:
@@ -147,7 +135,7 @@ def report_is_up_to_date(
         return False
     if not is_sealed(report):
         return False
-    if report.get("inputs") != report_inputs(folder, tokenizer, splits, num_words, config, block_size):
+    if report.get("inputs") != report_inputs(spec, num_words, config):
         return False
     return all(
         nats_path(folder, name).exists()

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from data.errors import DataError
 from data.shapes import check_object, read_object
-from model.training.schedule import Unit
+from model.settings import Unit
 
 _SPLIT: dict[str, Any] = {
     "text_sha256": str,

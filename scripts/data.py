@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from compare import cli
-from compare.steps import Steps
+from compare.text_steps import TextSteps
 from data.splits import read_manifest
 from data.summary import describe_corpus
 
@@ -11,7 +11,7 @@ from data.summary import describe_corpus
 def main(argv: Sequence[str] | None = None) -> None:
     """Verb `data`."""
     experiment = cli.experiment_of(cli.parser(__doc__).parse_args(argv))
-    steps = Steps(experiment)
+    steps = TextSteps(experiment)
     steps.data()
     if steps.num_done == 0:  # what was just written has been described
         name = experiment.corpus.corpus_name

@@ -6,7 +6,7 @@ from typing import Any
 
 from compare import cli
 from compare.options import whole
-from compare.steps import Steps
+from compare.text_steps import TextSteps
 from data.numbers import COUNT, Range, notes
 from tokenizer.train import BPE_KINDS, ENGINES, TokenizerConfig
 
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--engine", choices=ENGINES, default="fast", help="`reference` is slow and says the same")
     arguments = parser.parse_args(argv)
     experiment = cli.experiment_of(arguments)
-    steps = Steps(experiment)
+    steps = TextSteps(experiment)
     for name in cli.contestants_of(arguments, experiment):
         is_bpe = experiment.contestant(name).tokenizer.kind in BPE_KINDS
         own_settings = _own_settings(arguments) if is_bpe else {}

@@ -4,7 +4,8 @@ import time
 
 import torch
 
-from model.gpt import PRESETS, MiniGPT, MiniGPTConfig
+from model.gpt import MiniGPT
+from model.settings import PRESETS, MiniGPTConfig
 from model.training.gradient import ParallelGradient
 from tokenizer.bpe import BPETokenizer, merge_strings
 from tokenizer.bytelevel import BYTE_CHARACTERS

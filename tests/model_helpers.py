@@ -3,15 +3,19 @@
 import json
 import signal
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from data.files import sha256_text, write_json
 from data.splits import Split
-from model.gpt import MiniGPTConfig
-from model.train import Budget, TrainConfig
+from model.run_spec import RunSpec
+from model.settings import Budget, MiniGPTConfig, TrainConfig
+from model.train import train
+from model.training.result import TrainResult
 from tokenizer.base import Int64Array, fingerprint_of
 from tokenizer.encode_splits import EncodedSplit, load_encoded, write_encoded
 
@@ -129,6 +133,13 @@ def tiny_train(steps: int = 12, **changes: object) -> TrainConfig:
         "device": "cpu",
     }
     return TrainConfig(**(settings | changes))  # type: ignore[arg-type]
+
+
+def train_tiny(**settings: Any) -> TrainResult:
+    """Train by the fields of RunSpec and the options of `train`, told apart by their names."""
+    names = {field.name for field in fields(RunSpec)}
+    spec = RunSpec(**{name: value for name, value in settings.items() if name in names})
+    return train(spec, **{name: value for name, value in settings.items() if name not in names})
 
 
 def json_lines(path: Path) -> list[dict[str, object]]:

@@ -62,14 +62,17 @@ class EncodedSplit:
         return TextInput(self.text_sha256, self.borders_sha256)
 
 
-def encode_split(split: Split, tokenizer: Tokenizer) -> tuple[torch.Tensor, Int64Array]:
+def encode_split(
+    split: Split, tokenizer: Tokenizer, encoded: tuple[Int64Array, Int64Array] | None = None
+) -> tuple[torch.Tensor, Int64Array]:
     """Ids (num_tokens,) torch.long and document offsets (D+1,) of `split`.
 
-    The whole split is decoded again and compared, document by document. Raises TokenizerError where the ids do
+    `encoded` is what `tokenizer.encode_documents` gave for it, if that is known already. Either way the whole split is
+    decoded again and compared, document by document. Raises TokenizerError where the ids do
     not give the text back, do not count its characters exactly, or leave the vocabulary.
     """
     documents = split.documents()
-    ids, offsets = tokenizer.encode_documents(documents)
+    ids, offsets = tokenizer.encode_documents(documents) if encoded is None else encoded
     if len(ids) and not (ids.min() >= 0 and ids.max() < tokenizer.vocab_size):
         position = int(np.flatnonzero((ids < 0) | (ids >= tokenizer.vocab_size))[0])
         raise TokenizerError(
@@ -103,12 +106,19 @@ def _first_difference(left: str, right: str) -> int:
     return min(len(left), len(right))
 
 
-def write_encoded(folder: Path, splits: dict[str, Split], tokenizer: Tokenizer) -> dict[str, Any]:
+def write_encoded(
+    folder: Path,
+    splits: dict[str, Split],
+    tokenizer: Tokenizer,
+    known: Mapping[str, tuple[Int64Array, Int64Array]] | None = None,
+) -> dict[str, Any]:
     """Encode all `splits` with `tokenizer` into `folder` and return the manifest, which is written last.
+
+    `known` are ids and document offsets that `tokenizer` gave for some of them already.
 
     Every split is proven before the first file is written, so a refusal leaves the folder as it was.
     """
-    encoded = {name: encode_split(split, tokenizer) for name, split in splits.items()}
+    encoded = {name: encode_split(split, tokenizer, (known or {}).get(name)) for name, split in splits.items()}
     described: dict[str, Any] = {}
     for name, split in splits.items():
         ids, offsets = encoded[name]

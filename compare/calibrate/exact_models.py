@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from compare.calibrate.known_sources import START, KnownSource
-from model.gpt import MiniGPT, MiniGPTConfig
+from model.gpt import MiniGPT
+from model.settings import MiniGPTConfig
 from tokenizer.base import Tokenizer
 
 

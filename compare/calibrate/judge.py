@@ -27,7 +27,8 @@ from compare.statistics import Interval, paired_bootstrap
 from compare.steps import Steps
 from data.errors import CheckpointError, DataError
 from data.files import write_text
-from model.evaluate import EvaluateConfig, evaluate_split
+from model.evaluate import evaluate_split
+from model.settings import EvaluateConfig
 
 MOST_ABOVE = 0.02
 """A trained contestant may lie this share above the source's own bits, and those so far from the rate."""

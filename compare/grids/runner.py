@@ -1,7 +1,6 @@
 """Trains the grid of `make tune`: short runs, found again when they are finished, continued when they were stopped."""
 
 import dataclasses
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ from data.files import canonical_json, read_json, sha256_text, write_json
 from data.inputs import seal
 from model import checkpoint
 from model.checkpoint import TRAINING_VERSION
-from model.gpt import MiniGPTConfig
-from model.train import TrainConfig, train
-from model.training.memory import explain_out_of_memory
+from model.run_spec import RunSpec
+from model.train import train
+from model.training.device import explain_out_of_memory
 
 DIVERGED = "diverged.json"
 
@@ -42,15 +41,16 @@ def run_grid(steps: Steps, grid: Grid) -> dict[str, Any]:
 
 def _tune(steps: Steps, name: str, grid: Grid) -> dict[str, Any]:
     seed = steps.experiment.seeds_of(name)[0]
-    splits, tokenizer = steps.encode(name), steps.tokenizer(name)
-    model_config = steps.experiment.contestant(name).model_for(tokenizer, splits["train"])
-    shared = dataclasses.replace(steps.experiment.train_config(name, seed), budget=grid.budget)
+    first = steps.spec(name, seed)
+    shared = dataclasses.replace(first.train_config, budget=grid.budget)
     tried = []
     for rate in grid.rates:
-        train_config = dataclasses.replace(shared, learning_rate=rate)
-        tried.append(
-            {"learning_rate": rate, "val_sample_bits_per_char": _figure(steps, name, model_config, train_config)}
+        spec = dataclasses.replace(
+            first,
+            train_config=dataclasses.replace(shared, learning_rate=rate),
+            folder=steps.layout.tuning(name, rate),
         )
+        tried.append({"learning_rate": rate, "val_sample_bits_per_char": _figure(steps, spec)})
     try:
         outcome = outcome_of(tried)
     except ConfigError as error:
@@ -58,39 +58,28 @@ def _tune(steps: Steps, name: str, grid: Grid) -> dict[str, Any]:
     return outcome | {
         "seed": seed,
         "inputs": inputs_of(
-            model=dataclasses.asdict(model_config),
+            model=dataclasses.asdict(first.model_config),
             train=dataclasses.asdict(shared),
-            tokenizer_fingerprint=tokenizer.fingerprint(),
-            texts={split: dataclasses.asdict(encoded.text_input) for split, encoded in splits.items()},
+            tokenizer_fingerprint=first.tokenizer.fingerprint(),
+            texts={split: dataclasses.asdict(encoded.text_input) for split, encoded in first.splits.items()},
         ),
     }
 
 
-def _figure(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: TrainConfig) -> float | None:
+def _figure(steps: Steps, spec: RunSpec) -> float | None:
     """The fewest bits per character on the val sample of one run, which is trained if need be; None if it diverges."""
-    folder = steps.layout.tuning(name, train_config.learning_rate)
-    label = f"tune {name}, learning rate {train_config.learning_rate:g}"
-    inputs = inputs_of_run(steps, name, model_config, train_config)
+    folder, label = spec.folder, f"tune {spec.contestant}, learning rate {spec.train_config.learning_rate:g}"
+    inputs = inputs_of_run(spec)
     if _has_diverged(folder, inputs):
         steps.echo(f"{label}: up to date, diverged ({folder / DIVERGED})")
         return None
-    train_run = partial(
-        train,
-        contestant=name,
-        tokenizer=steps.tokenizer(name),
-        tokenizer_path=steps.layout.tokenizer(name),
-        splits=steps.encode(name),
-        model_config=model_config,
-        train_config=train_config,
-        folder=folder,
-    )
     try:
-        with explain_out_of_memory(name, model_config, train_config):
+        with explain_out_of_memory(spec):
             try:
-                result = train_run()
+                result = train(spec)
             except CheckpointError as error:  # of another grid, text or tokenizer, or damaged: of no use to this grid
                 steps.echo(f"  {str(error).partition(';')[0]}: training anew")
-                result = train_run(restart=True)
+                result = train(spec, restart=True)
     except DivergedError as error:
         write_json(folder / DIVERGED, {"inputs": inputs, "message": str(error)})
         steps.num_done += 1
@@ -103,16 +92,9 @@ def _figure(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: 
     return figure
 
 
-def inputs_of_run(steps: Steps, name: str, model_config: MiniGPTConfig, train_config: TrainConfig) -> str:
+def inputs_of_run(spec: RunSpec) -> str:
     """Hash of all that a run follows from; where its data lies and how often it is saved is no part of it."""
-    identity = checkpoint.identity_of(
-        contestant=name,
-        tokenizer=steps.tokenizer(name),
-        tokenizer_path=steps.layout.tokenizer(name),
-        splits=steps.encode(name),
-        model_config=model_config,
-        train_config=train_config,
-    )
+    identity = checkpoint.identity_of(spec)
     train_settings = {k: v for k, v in identity["train_config"].items() if k != "checkpoint_every_seconds"}
     hashes = {split: {k: v for k, v in data.items() if k != "path"} for split, data in identity["data"].items()}
     kept = [identity["tokenizer_fingerprint"], identity["model_config"], train_settings, hashes, TRAINING_VERSION]

@@ -19,7 +19,7 @@ from data.files import canonical_json, read_json, sha256_text
 from data.inputs import is_sealed
 from data.numbers import read_number, shown
 from model.checkpoint import FREE_SETTINGS, TRAINING_VERSION
-from model.training.schedule import LEARNING_RATE, Budget
+from model.settings import LEARNING_RATE, Budget
 
 JSON = "tune.json"
 VERSION = 3

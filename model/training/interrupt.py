@@ -1,4 +1,5 @@
-"""What a signal means: in training a wish that is read between two steps, elsewhere the end of the program, tidily.
+"""How a training or a program ends early, and what a signal means: in training a wish that is read between two steps,
+elsewhere the end of the program, tidily.
 
 The signals are Ctrl-C (SIGINT), SIGTERM (of `kill`, `timeout` and batch systems) and SIGHUP (of a terminal that is
 closed). One that was ignored when the program started stays ignored: that is how `nohup` and a shell's background jobs
@@ -25,6 +26,14 @@ class StopWish:
 
     signal_name: str | None = None
     """One of NAMES once it has come."""
+
+
+class TrainingInterrupted(Exception):  # noqa: N818 - an event that the user caused, not an error
+    """Ctrl-C, SIGTERM or SIGHUP came; the step was finished and last.pt saved. Ends the program with exit code 130."""
+
+
+class SaidByProcessZero(Exception):  # noqa: N818 - not an error of its own
+    """Process 0 failed and says why; this process has nothing to add and only has to end."""
 
 
 class StoppedBySignal(KeyboardInterrupt):

@@ -6,11 +6,11 @@ restored. Only a budget in seconds depends on the machine. Several processes (`p
 together; what is written, printed and evaluated is the work of process 0.
 """
 
+import contextlib
 import dataclasses
 import math
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Generator, Iterator
 from typing import Any, NoReturn
 
 import torch
@@ -21,81 +21,50 @@ from data.files import atomic_write, sha256_file, write_json
 from model import checkpoint
 from model.batches import windows_of
 from model.evaluate import context_of
-from model.gpt import MiniGPT, MiniGPTConfig
+from model.gpt import MiniGPT
+from model.run_spec import RunSpec
+from model.settings import Spent
+from model.training.device import choose_compile, choose_device, choose_dtype
 from model.training.gradient import ParallelGradient
-from model.training.interrupt import stop_on_signals
+from model.training.interrupt import SaidByProcessZero, TrainingInterrupted, stop_on_signals
 from model.training.metrics import MetricsLog
 from model.training.optimizer import Optimizers
-from model.training.processes import Processes, SaidByProcessZero
+from model.training.processes import Processes
 from model.training.progress import ProgressBar, say
-from model.training.schedule import (
-    Spent,
-    TrainConfig,
-    choose_compile,
-    choose_device,
-    choose_dtype,
-    is_evaluation_due,
-    learning_rate_factor,
-)
+from model.training.result import TrainResult, result_of
+from model.training.schedule import is_evaluation_due, learning_rate_factor
 from model.val_sample import quick_bits_per_char, val_sample
-from tokenizer.base import Tokenizer
-from tokenizer.encode_splits import EncodedSplit
-
-
-@dataclass(frozen=True)
-class TrainResult:
-    """What a call of `train` left behind."""
-
-    folder: Path
-    """Where last.pt, best.pt and metrics.jsonl lie."""
-    spent: Spent
-    """What the whole run has spent, over all resumes."""
-    best_step: int
-    """Step of best.pt."""
-    best_val_sample_bits_per_char: float
-    """Its figure on the val sample, under disjoint windows."""
-    num_steps_now: int
-    """Steps taken by this call; 0 when the run was finished already."""
-
 
 FIRST_SAVE_SECONDS = 10.0
 """A run that has begun is saved for the first time after so long, if not sooner: the first minute counts as well."""
 
 
-class TrainingInterrupted(Exception):  # noqa: N818 - an event that the user caused, not an error
-    """Ctrl-C, SIGTERM or SIGHUP came; the step was finished and last.pt saved. Ends the program with exit code 130."""
-
-
 class Run:
     """The state of one run, and its loop."""
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        splits: dict[str, EncodedSplit],
-        model_config: MiniGPTConfig,
-        config: TrainConfig,
-        folder: Path,
-        identity: dict[str, Any],
-        processes: Processes | None = None,
-    ) -> None:
-        self.tokenizer, self.config, self.folder, self.identity = tokenizer, config, folder, identity
+    def __init__(self, spec: RunSpec, processes: Processes | None = None) -> None:
+        """A run at its beginning. Raises ConfigError for a device or processes that there are not, DataError when train
+        has no whole window or val is empty.
+        """
+        config, tokenizer = spec.train_config, spec.tokenizer
+        self.spec, self.config, self.folder = spec, config, spec.folder
+        self.identity = checkpoint.identity_of(spec)
         self.processes = processes or Processes()
         self.device = choose_device(config.device)
         self.processes.check(config.batch_size, self.device)
         self.windows = windows_of(
             config.order,
-            splits["train"],
-            block_size=model_config.block_size,
+            spec.splits["train"],
+            block_size=spec.model_config.block_size,
             batch_size=config.batch_size,
             seed=config.seed,
         )
-        self.val_sample = val_sample(splits["val"], tokenizer, config.val_characters)
+        self.val_sample = val_sample(spec.splits["val"], tokenizer, config.val_characters)
         self.context_ids = context_of(tokenizer)
         self.token_num_chars = torch.from_numpy(tokenizer.token_num_chars.copy())
         torch.manual_seed(config.seed)
         # Weights are drawn on the CPU, so that they are the same for every device.
-        self.model = MiniGPT(model_config).to(self.device).train()
+        self.model = MiniGPT(spec.model_config).to(self.device).train()
         self.optimizer = Optimizers(self.model, config)
         self.average = {name: weight.clone() for name, weight in self.model.state_dict().items()}
         self.dtype = choose_dtype(config.dtype, self.device)
@@ -106,14 +75,14 @@ class Run:
         self.learning_rate = 0.0  # of the latest step
         self.val_sample_bits_per_char = math.nan  # the latest figure
 
-    def start(self, tokenizer_path: Path) -> None:
+    def start(self) -> None:
         """Clear what an earlier run left, and describe this one."""
         if not self.processes.is_main:
             return
         for name in (checkpoint.LAST, checkpoint.BEST, checkpoint.METRICS, *checkpoint.RESULTS):
             (self.folder / name).unlink(missing_ok=True)
         with atomic_write(self.folder / checkpoint.TOKENIZER_COPY) as file:
-            file.write(tokenizer_path.read_bytes())
+            file.write(self.spec.tokenizer_path.read_bytes())
         write_json(self.folder / checkpoint.CONFIG, self.identity)
 
     def resume(self, state: dict[str, Any]) -> None:
@@ -148,16 +117,13 @@ class Run:
         label = f"{self.identity['contestant']}, seed {self.config.seed}"
         bar = ProgressBar(label, budget, self.spent, is_shown=progress)
         save_at = time.monotonic() + min(FIRST_SAVE_SECONDS, self.config.checkpoint_every_seconds)
-        self.shares = ParallelGradient(
-            self.model,
-            num_threads=torch.get_num_threads(),
-            dtype=self.dtype,
-            is_compiled=self.is_compiled,
-            processes=processes,
-        )
-        with bar, self.shares, stop_on_signals(is_repeatable=processes.count > 1) as wish:
-            while (before := self.spent.progress(budget)) < 1.0:
-                loss = self._step(before)
+        before, asked = self.spent.progress(budget), None
+        with (
+            bar,
+            stop_on_signals(is_repeatable=processes.count > 1) as wish,
+            contextlib.closing(self.steps()) as steps,
+        ):
+            for loss in steps:
                 seconds, asked = processes.agree(self.spent.seconds, wish.signal_name)
                 self.spent = dataclasses.replace(self.spent, seconds=seconds)
                 after = self.spent.progress(budget)
@@ -170,12 +136,28 @@ class Run:
                 bar.show(self.spent, loss, self.val_sample_bits_per_char)
                 if asked:
                     break
+                before = after
             _, asked = processes.agree(self.spent.seconds, wish.signal_name)  # also one that came during the last save
         if asked:
             self._stop(asked)
         return self._result(first_step)
 
-    def _step(self, progress: float) -> float:
+    def steps(self) -> Generator[float, None, None]:
+        """Take steps until the budget is spent; yields the loss of each one's batch, in nats per token.
+
+        Nothing is evaluated, logged or saved between two of them. Raises DivergedError.
+        """
+        with ParallelGradient(
+            self.model,
+            num_threads=torch.get_num_threads(),
+            dtype=self.dtype,
+            is_compiled=self.is_compiled,
+            processes=self.processes,
+        ) as gradient:
+            while (progress := self.spent.progress(self.config.budget)) < 1.0:
+                yield self._step(progress, gradient)
+
+    def _step(self, progress: float, gradient: ParallelGradient) -> float:
         """One optimizer step at `progress`; returns the loss of its batch in nats per token.
 
         Raises DivergedError for a loss or gradient that is not finite, before it can reach the weights.
@@ -191,7 +173,7 @@ class Run:
         self.learning_rate = config.learning_rate * factor
         inputs, targets = self.windows.batch(self.spent.steps)
         num_chars = int(self.token_num_chars[targets].sum())
-        loss_nats = self.shares.backward(inputs, targets)
+        loss_nats = gradient.backward(inputs, targets)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.gradient_clip)
         self._require_finite(loss_nats, "loss")
         self._require_finite(norm.item(), "gradient")
@@ -256,19 +238,27 @@ class Run:
             return False
         self.best = {"step": self.spent.steps, "val_sample_bits_per_char": self.val_sample_bits_per_char}
         if self.processes.is_main:
-            checkpoint.save(self.folder / checkpoint.BEST, {**self._state(), "model": self._scored_weights()})
+            checkpoint.save(self.folder / checkpoint.BEST, {**self._state(), "model": self.scored_weights()})
         return True
 
     def _val_figure(self) -> float:
         """Bits per character on the val sample, by the scored weights."""
-        trained = {name: weight.clone() for name, weight in self.model.state_dict().items()}
-        self.model.load_state_dict(self._scored_weights())
-        figure = quick_bits_per_char(self.model, self.val_sample, self.context_ids)
-        self.model.load_state_dict(trained)
-        return figure
+        with self.scored_model() as model:
+            return quick_bits_per_char(model, self.val_sample, self.context_ids)
 
-    def _scored_weights(self) -> dict[str, torch.Tensor]:
-        """The weights that val figures and best.pt are of."""
+    @contextlib.contextmanager
+    def scored_model(self) -> Iterator[MiniGPT]:
+        """The model with the weights that are scored, in evaluation mode; afterwards it has those in training again."""
+        trained = {name: weight.clone() for name, weight in self.model.state_dict().items()}
+        self.model.load_state_dict(self.scored_weights())
+        self.model.eval()
+        try:
+            yield self.model
+        finally:
+            self.model.train().load_state_dict(trained)
+
+    def scored_weights(self) -> dict[str, torch.Tensor]:
+        """The weights that val figures and best.pt are of: the moving average if there is one."""
         return self.average if self.config.ema_decay > 0.0 else self.model.state_dict()
 
     def _where(self) -> str:
@@ -332,14 +322,3 @@ class Run:
         if self.best is None:
             raise RuntimeError("a finished run has been evaluated at least once")
         return result_of(self.folder, self.spent, self.best, num_steps_now=self.spent.steps - first_step)
-
-
-def result_of(folder: Path, spent: Spent, best: dict[str, Any], *, num_steps_now: int) -> TrainResult:
-    """The result of a run that has spent its budget; `best` is what a checkpoint says of best.pt."""
-    return TrainResult(
-        folder=folder,
-        spent=spent,
-        best_step=best["step"],
-        best_val_sample_bits_per_char=best["val_sample_bits_per_char"],
-        num_steps_now=num_steps_now,
-    )

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from model.gpt import MiniGPT
-from model.training.schedule import TrainConfig
+from model.settings import TrainConfig
 
 _MOMENTUM = 0.95
 _STEPS = 5

@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from data.config import require
 from data.errors import UserError
-from model.training.interrupt import NAMES
+from model.training.interrupt import NAMES, SaidByProcessZero
 
 STEP_SECONDS = 300
 """How long a process waits for the others' share of a step; one that ended is noticed at once."""
@@ -29,10 +29,6 @@ T = TypeVar("T")
 
 class ProcessLostError(UserError):
     """Another process of the run ended or fell silent, so that no further step can be taken."""
-
-
-class SaidByProcessZero(Exception):  # noqa: N818 - not an error of its own
-    """Process 0 failed and says why; this process has nothing to add and only has to end."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,7 @@ class Processes:
         if self.count == 1:
             return loss, gradients
         flat = torch.cat([*(gradient.reshape(-1) for gradient in gradients), gradients[0].new_tensor([loss])])
-        with self._reaching():
+        with self.reaching():
             dist.all_reduce(flat)
         parts = torch.split(flat[:-1], [gradient.numel() for gradient in gradients])
         return flat[-1].item(), [part.view_as(like) for part, like in zip(parts, gradients, strict=True)]
@@ -87,7 +83,7 @@ class Processes:
             return seconds, wish
         sent = [seconds if self.is_main else 0.0, *(float(wish == name) for name in NAMES)]
         message = torch.tensor(sent, dtype=torch.float64)
-        with self._reaching():
+        with self.reaching():
             dist.all_reduce(message)
         wishes = [name for name, times in zip(NAMES, message[1:].tolist(), strict=True) if times > 0.0]
         return message[0].item(), wishes[0] if wishes else None
@@ -104,7 +100,7 @@ class Processes:
             if self.is_main:
                 message = torch.tensor([1.0, compute()], dtype=torch.float64)
         finally:
-            with self._reaching():
+            with self.reaching():
                 dist.broadcast(message, src=0, group=self.patient)
         if message[0].item() == 0.0:
             raise SaidByProcessZero
@@ -140,7 +136,7 @@ class Processes:
         except UserError as found:
             error = found
         failed = torch.tensor([float(error is not None and self.is_main), float(error is not None)])
-        with self._reaching():
+        with self.reaching():
             dist.all_reduce(failed)
         if failed[0] and not self.is_main:
             raise SaidByProcessZero from error
@@ -155,7 +151,7 @@ class Processes:
         if self.count == 1:
             return
         message = torch.tensor([number, -number], dtype=torch.int64)
-        with self._reaching():
+        with self.reaching():
             dist.all_reduce(message, op=dist.ReduceOp.MAX)
         if message[0] != -message[1]:
             raise ProcessLostError(
@@ -164,7 +160,7 @@ class Processes:
             )
 
     @contextmanager
-    def _reaching(self) -> Iterator[None]:
+    def reaching(self) -> Iterator[None]:
         """Turns the failure of a message into the one thing that it means."""
         try:
             yield
@@ -188,7 +184,7 @@ def joined_processes() -> Iterator[Processes]:
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
     rank, local_rank = int(os.environ["RANK"]), int(os.environ.get("LOCAL_RANK", "0"))
     processes = Processes(rank, count, local_rank)
-    with processes._reaching():
+    with processes.reaching():
         dist.init_process_group(backend, timeout=timedelta(seconds=STEP_SECONDS))
         patient = dist.new_group(backend="gloo", timeout=_PATIENCE)
     yield Processes(rank, count, local_rank, patient)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from model.training.schedule import Budget, Spent
+from model.settings import Budget, Spent
 
 
 def say(line: str) -> None:

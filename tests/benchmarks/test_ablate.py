@@ -1,13 +1,13 @@
 """bench/ablate.py: every part is left out once, and the table compares equal seeds."""
 
 from bench.ablate import OTHERS, table, variants
-from model.gpt import MODERN, SWITCHES, MiniGPTConfig
-from model.training.schedule import MODERN_TRAIN, TrainConfig
+from model.settings import PRESET_SETTINGS, SWITCHES, MiniGPTConfig, TrainConfig
 
 
 def test_each_variant_differs_from_modern_in_exactly_one_part():
     found = variants()
-    preset = {*MODERN, *MODERN_TRAIN}
+    modern = PRESET_SETTINGS["modern"]
+    preset = {*modern.model, *modern.train}
     others = {*SWITCHES, *OTHERS} - preset
     assert list(found)[:2] == ["gpt2", "modern"]
     assert set(found) == {"gpt2", "modern"} | {f"modern - {name}" for name in preset} | {
@@ -17,7 +17,7 @@ def test_each_variant_differs_from_modern_in_exactly_one_part():
     def parts(model, train):
         config, training = MiniGPTConfig(5, **model), TrainConfig(**train)
         on = {name for name in SWITCHES if getattr(config, name)}
-        return on | {name for name, value in {**MODERN_TRAIN, **OTHERS}.items() if getattr(training, name) == value}
+        return on | {name for name, value in {**modern.train, **OTHERS}.items() if getattr(training, name) == value}
 
     assert parts(*found.pop("gpt2")) == set()
     assert parts(*found.pop("modern")) == preset

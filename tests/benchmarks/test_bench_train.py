@@ -6,7 +6,8 @@ import torch
 from bench import train_step
 from bench.nanogpt import PlainGPT2
 from bench.train_step import BOUND, Line, Shape, batch, best_peer, contestants, measure, table
-from model.gpt import MiniGPT, MiniGPTConfig
+from model.gpt import MiniGPT
+from model.settings import MiniGPTConfig
 
 SHAPE = Shape(64, 0.0)
 

@@ -15,7 +15,8 @@ from compare.experiment import load_experiment
 from compare.steps import Steps
 from data.files import read_json
 from model import checkpoint
-from model.gpt import MiniGPT, MiniGPTConfig
+from model.gpt import MiniGPT
+from model.settings import MiniGPTConfig
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +89,7 @@ def test_a_resume_that_forgets_something_is_found(
 
 
 def test_a_run_too_short_to_be_stopped_is_a_bug_that_says_so(check: Check, tmp_path: Path) -> None:
-    from model.training.schedule import Budget
+    from model.settings import Budget
 
     fresh = Check(check.steps, "char", tmp_path)
     with pytest.raises(RuntimeError, match="2 steps are too few"):

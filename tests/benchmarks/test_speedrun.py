@@ -12,7 +12,8 @@ from bench import nanogpt, race, turns
 from bench import speedrun as verb
 from bench.race import Result, Task, as_json, contestants, ids_of, our_steps, table, val_loss
 from data.errors import ConfigError, DataError
-from model.gpt import MiniGPT, MiniGPTConfig
+from model.gpt import MiniGPT
+from model.settings import MiniGPTConfig
 from model_helpers import ENGLISH
 
 TEXT = "".join(ENGLISH) * 3

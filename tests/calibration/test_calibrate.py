@@ -32,7 +32,8 @@ from compare.statistics import Interval
 from compare.steps import Steps
 from data.errors import DataError, UserError
 from model import windows
-from model.evaluate import EvaluateConfig, evaluate_split
+from model.evaluate import evaluate_split
+from model.settings import EvaluateConfig
 from model.windows import RulerError, Windows
 from model_helpers import CharTable, encoded_splits
 from scripts import calibrate as verb

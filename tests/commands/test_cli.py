@@ -13,7 +13,7 @@ import pytest
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare import cli
 from data.errors import ConfigError, DataError
-from model.train import TrainingInterrupted
+from model.training.interrupt import TrainingInterrupted
 from scripts import sample, train
 
 ROOT = Path(__file__).resolve().parents[2]

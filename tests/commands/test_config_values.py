@@ -23,9 +23,7 @@ from data.corpus import CorpusConfig
 from data.errors import ConfigError, DataError, UserError
 from data.numbers import Range, notes, read_number, read_whole
 from data.yaml_file import MOST_BYTES, parse_yaml
-from model.evaluate import EvaluateConfig
-from model.gpt import MiniGPTConfig
-from model.training.schedule import Budget, TrainConfig
+from model.settings import Budget, EvaluateConfig, MiniGPTConfig, TrainConfig
 from scripts import from_make
 from tokenizer.studies.study import StudyConfig
 from tokenizer.train import TokenizerConfig

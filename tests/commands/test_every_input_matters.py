@@ -30,9 +30,7 @@ from data.files import read_json, write_json
 from data.layout import SPLITS, Layout
 from data.splits import write_splits
 from model import checkpoint
-from model.evaluate import EvaluateConfig
-from model.gpt import MiniGPTConfig
-from model.training.schedule import Budget, TrainConfig
+from model.settings import Budget, EvaluateConfig, MiniGPTConfig, TrainConfig
 from scripts import compare as compare_script
 from scripts import train as train_script
 from tokenizer.train import TokenizerConfig

@@ -7,9 +7,11 @@ import pytest
 import torch
 import yaml
 
+from bench.race import OURS
 from chain_helpers import experiment_values, write_experiment
 from compare.experiment import Experiment, load_experiment
 from data.errors import ConfigError, DataError
+from model.settings import MiniGPTConfig, with_preset
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
@@ -287,3 +289,16 @@ def test_the_modern_preset_brings_its_training_settings_unless_the_file_says_oth
     assert contestant.model_config(50).rope is True
     with pytest.raises(ConfigError, match=r"model\.preset: 'modrn' is not one of gpt2, modern"):
         load(tmp_path, settings=("model.preset=modrn",))
+
+
+def test_every_builder_of_configurations_takes_both_halves_of_the_preset(tmp_path: Path) -> None:
+    model, train = with_preset({"preset": "modern", "rope": False}, {"schedule": "cosine"})
+    config = MiniGPTConfig(5, **model)
+    assert (config.rope, config.qk_norm, config.relu_squared, config.rms_norm) == (False, True, True, False)
+    assert train == {"optimizer": "muon", "schedule": "cosine"}
+    assert with_preset({}, {"batch_size": 2}) == ({}, {"batch_size": 2})
+    assert MiniGPTConfig(5) == MiniGPTConfig(5, **with_preset({"preset": "gpt2"}, {})[0])
+    with pytest.raises(ConfigError, match="preset: 'modrn' is not one of gpt2, modern"):
+        MiniGPTConfig(5, preset="modrn")  # type: ignore[arg-type]
+    assert (OURS["modern"]["optimizer"], OURS["modern"]["schedule"]) == ("muon", "linear")
+    assert not {"optimizer", "schedule"} & set(OURS["gpt2"])

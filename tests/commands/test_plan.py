@@ -10,7 +10,7 @@ from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare.experiment import load_experiment
 from compare.plan import Plan, plans_as_text, warnings_of
 from compare.steps import Steps
-from model.training.schedule import Budget
+from model.settings import Budget
 from scripts import plan as command
 
 

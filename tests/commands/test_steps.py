@@ -1,7 +1,12 @@
 """The whole chain on a small corpus: what is made, what is left alone, what is refused."""
 
+import hashlib
 import json
 import os
+import subprocess
+import sys
+import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +23,10 @@ from data.errors import CheckpointError, ConfigError, ReportError, TokenizerErro
 from data.files import read_json
 from model import checkpoint
 from scripts import sample
+from tokenizer.bpe import BPETokenizer
 from tokenizer.load import load_tokenizer
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def steps_of(folder: Path, settings: tuple[str, ...] = ()) -> tuple[Steps, list[str]]:
@@ -375,3 +383,52 @@ def test_a_run_of_the_former_version_is_refused_and_still_writes(
         steps_of(chain)[0].train("char")
     sample.main(["--config", str(chain / "words.yaml"), "--contestant", "char", "--tokens", "5", "--prompt", "the"])
     assert len(capsys.readouterr().out) == len("the") + 5 + 1
+
+
+def test_an_up_to_date_chain_reads_each_file_for_its_hash_at_most_once(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time_ns()
+    monkeypatch.setattr("data.files.time.time_ns", lambda: now + 60 * 10**9)  # all files have been there for a minute
+    monkeypatch.setattr("data.files._HASHES", {})
+    read: Counter[int] = Counter()
+    digest = hashlib.file_digest
+
+    def counted(file: Any, name: str) -> Any:
+        read[os.fstat(file.fileno()).st_ino] += 1
+        return digest(file, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", counted)
+    steps, _ = steps_of(finished)
+    steps.compare()
+    assert steps.num_done == 0 and len(read) > 30
+    assert set(read.values()) == {1}
+
+
+def test_a_text_is_encoded_once_by_the_tokenizer_that_was_trained_on_it(
+    chain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[str] = []
+    original = BPETokenizer.encode_documents
+
+    def counted(self: BPETokenizer, texts: Any, **options: Any) -> Any:
+        encoded.extend(texts)
+        return original(self, texts, **options)
+
+    monkeypatch.setattr(BPETokenizer, "encode_documents", counted)
+    steps, lines = steps_of(chain)
+    splits = steps.encode("bpe")
+    assert "".join(encoded) == "".join(split.text for split in steps.data().values())
+    shown = {line.split()[0]: line.split()[4] for line in "\n".join(lines).split("\n") if " characters -> " in line}
+    assert shown == {name: f"{len(split.ids):,}" for name, split in splits.items()}
+    assert steps.take_ids("bpe") == {}  # nothing is held on to
+
+
+@pytest.mark.parametrize("module", ["data", "tokenizer", "trace"])
+def test_commands_that_need_no_torch_do_not_wait_for_it(chain: Path, module: str) -> None:
+    steps_of(chain)[0].tokenizer("bpe")
+    options = [] if module == "trace" else ["--config", "words.yaml"]
+    code = f"import sys\nfrom scripts import {module}\n{module}.main({options!r})\nassert 'torch' not in sys.modules"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=chain, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

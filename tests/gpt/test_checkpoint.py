@@ -9,8 +9,8 @@ import torch
 
 from data.errors import CheckpointError, DataError
 from model import checkpoint
-from model.train import train
-from model_helpers import ALPHABET, ENGLISH, ByteTable, CharTable, encoded_splits, tiny_model, tiny_train
+from model.run_spec import RunSpec
+from model_helpers import ALPHABET, ENGLISH, ByteTable, CharTable, encoded_splits, tiny_model, tiny_train, train_tiny
 
 TOKENS = CharTable(ALPHABET)
 
@@ -20,7 +20,7 @@ def trained(tmp_path_factory):
     """A finished run: its folder is <root>/run."""
     root = tmp_path_factory.mktemp("trained")
     splits = encoded_splits(root, TOKENS, ENGLISH, ENGLISH[:3], ENGLISH[:2])
-    train(
+    train_tiny(
         contestant="char",
         tokenizer=TOKENS,
         tokenizer_path=root / "tokenizer.json",
@@ -204,10 +204,15 @@ def test_other_data_is_refused_with_both_hashes_and_files(trained):
     path = trained / "tokenizer.json"
     splits = load_encoded(trained / "encoded", TOKENS, tokenizer_path=path, make="make encode")
     state = checkpoint.load(trained / "run" / "last.pt")
-    checkpoint.verify_data(state, trained / "run" / "last.pt", splits)
+
+    def identity(found):
+        sizes = tiny_model(TOKENS.vocab_size)
+        return checkpoint.identity_of(RunSpec("char", TOKENS, path, found, sizes, tiny_train(4), trained / "run"))
+
+    checkpoint.verify_run(state, trained / "run" / "last.pt", identity(splits))
     changed = splits | {"train": dataclasses.replace(splits["train"], text_sha256="f" * 64)}
     with pytest.raises(CheckpointError) as caught:
-        checkpoint.verify_data(state, trained / "run" / "last.pt", changed)
+        checkpoint.verify_run(state, trained / "run" / "last.pt", identity(changed))
     message = str(caught.value)
     assert splits["train"].text_sha256[:12] in message and "ffffffffffff" in message
     assert str(splits["train"].path) in message and "last.pt" in message

@@ -9,7 +9,6 @@ import torch
 
 from data.errors import ConfigError, DataError, ReportError, TokenizerError
 from model.evaluate import (
-    EvaluateConfig,
     check_lengths,
     context_of,
     evaluate_split,
@@ -17,6 +16,7 @@ from model.evaluate import (
     write_nats,
 )
 from model.gpt import MiniGPT
+from model.settings import EvaluateConfig
 from model.windows import RulerError, check_counts, plan_windows, score_tokens
 from model_helpers import ALPHABET, ENGLISH, ByteTable, CharTable, encoded_splits, tiny_model
 

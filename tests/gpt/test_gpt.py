@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from data.errors import ConfigError
-from model.gpt import SWITCHES, MiniGPT, MiniGPTConfig
+from model.gpt import MiniGPT
+from model.settings import SWITCHES, MiniGPTConfig
 from model_helpers import tiny_model
 
 # 20 losses of `walk`. gpt2's were the same before attention and loss were written by hand (within 1e-6).

@@ -11,10 +11,13 @@ import torch
 from data.errors import CheckpointError
 from data.files import sha256_file
 from model import checkpoint
-from model.evaluate import EvaluateConfig, read_nats
+from model.evaluate import read_nats
 from model.gpt import MiniGPT
 from model.report import evaluate_contestant, report_is_up_to_date
-from model.train import Budget, TrainConfig, TrainingInterrupted, train
+from model.run_spec import RunSpec
+from model.settings import Budget, EvaluateConfig, TrainConfig
+from model.train import train
+from model.training.interrupt import TrainingInterrupted
 from model.training.loop import Run
 from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, tiny_model, tiny_train
 
@@ -25,6 +28,11 @@ WORDS = dict.fromkeys(("train", "val", "test"), 7)
 
 def house(root, **changes):
     splits = encoded_splits(root, TOKENS, ENGLISH, ENGLISH[:3], ENGLISH[1:4])
+    train(spec_of(root, splits, **changes), progress=False)
+    return splits
+
+
+def spec_of(root, splits, **changes):
     settings = {
         "contestant": "bpe",
         "tokenizer": TOKENS,
@@ -33,24 +41,12 @@ def house(root, **changes):
         "model_config": tiny_model(TOKENS.vocab_size),
         "train_config": tiny_train(8),
         "folder": root / "run",
-        "progress": False,
     }
-    train(**(settings | changes))
-    return splits
+    return RunSpec(**(settings | changes))
 
 
 def evaluated(root, splits, **changes):
-    settings = {
-        "folder": root / "run",
-        "tokenizer": TOKENS,
-        "tokenizer_path": root / "tokenizer.json",
-        "splits": splits,
-        "num_words": WORDS,
-        "config": CONFIG,
-        "device": "cpu",
-        "progress": False,
-    }
-    return evaluate_contestant(**(settings | changes))
+    return evaluate_contestant(spec_of(root, splits, **changes), WORDS, CONFIG, progress=False)
 
 
 def test_the_report_holds_the_facts_and_agrees_with_the_losses_on_disk(tmp_path):
@@ -113,7 +109,7 @@ def test_a_report_is_up_to_date_until_something_it_rests_on_changes(tmp_path):
     splits, folder = house(tmp_path), tmp_path / "run"
 
     def up_to_date(splits=splits, config=CONFIG, words=WORDS):
-        return report_is_up_to_date(folder, TOKENS, splits, words, config, 8)
+        return report_is_up_to_date(spec_of(tmp_path, splits), words, config)
 
     assert not up_to_date()
     evaluated(tmp_path, splits)
@@ -140,19 +136,19 @@ def test_a_report_of_another_shape_is_made_again(tmp_path, text):
     splits, folder = house(tmp_path), tmp_path / "run"
     report = evaluated(tmp_path, splits)
     (folder / "report.json").write_text(text)
-    assert not report_is_up_to_date(folder, TOKENS, splits, WORDS, CONFIG, 8)
+    assert not report_is_up_to_date(spec_of(tmp_path, splits), WORDS, CONFIG)
     report["splits"]["test"]["bits_per_char"] = 0.7  # an edited figure
     (folder / "report.json").write_text(json.dumps(report))
-    assert not report_is_up_to_date(folder, TOKENS, splits, WORDS, CONFIG, 8)
+    assert not report_is_up_to_date(spec_of(tmp_path, splits), WORDS, CONFIG)
 
 
 def test_an_unfinished_run_is_not_scored(tmp_path, monkeypatch):
     original = Run._step
 
-    def stop_at_3(self, progress):
+    def stop_at_3(self, *arguments):
         import signal
 
-        loss = original(self, progress)
+        loss = original(self, *arguments)
         if self.spent.steps == 3:
             signal.raise_signal(signal.SIGINT)
         return loss
@@ -212,11 +208,11 @@ def test_a_trained_model_comes_close_to_a_known_entropy_and_never_below_it(tmp_p
     train_text, val, test = (markov_documents(generator, transitions, n) for n in (80_000, 10_000, 20_000))
     tokens = CharTable("abcdefghijk\n")
     splits = encoded_splits(tmp_path, tokens, train_text, val, test)
-    train(
+    spec = spec_of(
+        tmp_path,
+        splits,
         contestant="char",
         tokenizer=tokens,
-        tokenizer_path=tmp_path / "tokenizer.json",
-        splits=splits,
         model_config=tiny_model(12, block_size=16, embedding_dim=32, num_layers=1, dropout=0.0),
         train_config=TrainConfig(
             budget=Budget("characters", 100_000),
@@ -226,10 +222,9 @@ def test_a_trained_model_comes_close_to_a_known_entropy_and_never_below_it(tmp_p
             device="cpu",
             num_threads=1,
         ),
-        folder=tmp_path / "run",
-        progress=False,
     )
-    report = evaluated(tmp_path, splits, tokenizer=tokens)
+    train(spec, progress=False)
+    report = evaluate_contestant(spec, WORDS, CONFIG, progress=False)
     for name, documents in (("val", val), ("test", test)):
         true_bits = own_bits(documents, transitions) / splits[name].num_chars
         measured = report["splits"][name]["bits_per_char"]

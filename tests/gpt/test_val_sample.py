@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from data.errors import DataError
 from model import val_sample as val_sample_module
-from model.evaluate import EvaluateConfig, context_of, evaluate_split
+from model.evaluate import context_of, evaluate_split
 from model.gpt import MiniGPT
+from model.settings import EvaluateConfig
 from model.val_sample import parts_of, quick_bits_per_char, val_sample
 from model_helpers import ALPHABET, ENGLISH, ByteTable, CharTable, _Table, encoded_splits, tiny_model
 

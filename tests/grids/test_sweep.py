@@ -170,10 +170,10 @@ def test_an_interrupted_sweep_goes_on_where_it_was(
     first, second, *later = load_experiment(config).contestants
     step = TrainingRun._step
 
-    def step_and_ask_to_stop(run: TrainingRun, progress: float) -> float:
+    def step_and_ask_to_stop(run: TrainingRun, *arguments: Any) -> float:
         if run.identity["contestant"] == second and run.spent.steps == 3:
             signal.raise_signal(signal.SIGTERM)
-        return step(run, progress)
+        return step(run, *arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(TrainingRun, "_step", step_and_ask_to_stop)
@@ -188,9 +188,9 @@ def test_an_interrupted_sweep_goes_on_where_it_was(
 
     taken: dict[str, list[int]] = {}
 
-    def step_and_count(run: TrainingRun, progress: float) -> float:
+    def step_and_count(run: TrainingRun, *arguments: Any) -> float:
         taken.setdefault(run.identity["contestant"], []).append(run.spent.steps)
-        return step(run, progress)
+        return step(run, *arguments)
 
     monkeypatch.setattr(TrainingRun, "_step", step_and_count)
     printed, code = run_verb(config)

@@ -2,6 +2,9 @@
 
 import pytest
 
+from data.splits import Split
+from tokenizer.base import Tokenizer
+from tokenizer.reference import Training
 from tokenizer.studies.summary import describe
 from tokenizer.train import TokenizerConfig, train_tokenizer
 from tokenizer_helpers import make_splits
@@ -9,9 +12,14 @@ from tokenizer_helpers import make_splits
 SPLITS = make_splits(["low lower lowest\n"] * 2, ["slower\n"], ["lowé\n"])
 
 
+def described(tokenizer: Tokenizer, training: Training | None, splits: dict[str, Split]) -> str:
+    num_tokens = {name: len(tokenizer.encode_documents(split.documents())[0]) for name, split in splits.items()}
+    return describe("mine", tokenizer, training, splits, num_tokens)
+
+
 def page(config: TokenizerConfig) -> list[str]:
     tokenizer, training = train_tokenizer(config, SPLITS)
-    return describe("mine", tokenizer, training, SPLITS).split("\n")
+    return described(tokenizer, training, SPLITS).split("\n")
 
 
 def test_a_character_bpe() -> None:
@@ -45,7 +53,7 @@ def test_kinds_that_learn_nothing(kind: str) -> None:
 def test_byte_tokens_that_are_no_whole_characters_are_shown() -> None:
     splits = make_splits(["é€\n"], ["é\n"], ["\n"])
     tokenizer, training = train_tokenizer(TokenizerConfig("byte"), splits)
-    lines = describe("mine", tokenizer, training, splits).split("\n")
+    lines = described(tokenizer, training, splits).split("\n")
     shown = ["\\xc3", "\\xa9", "\\xe2", "\\x82", "\\xac", "\n"]
     assert lines[-3] == f"  tokens   {shown}"
     assert (
@@ -58,7 +66,7 @@ def test_lists_are_cut() -> None:
     splits = make_splits([text + "\n"], ["\n"], ["\n"])
     config = TokenizerConfig("char_bpe", 28 + 80, split_pattern="space")
     tokenizer, training = train_tokenizer(config, splits)
-    lines = describe("mine", tokenizer, training, splits).split("\n")
+    lines = described(tokenizer, training, splits).split("\n")
     longest, first, sample = (
         next(line for line in lines if line.startswith(start))
         for start in ("  30 longest", "  first 50 merges", "  sample")

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -321,3 +322,36 @@ def test_a_rename_that_the_disk_does_not_confirm_is_told_as_it_is(
     number = errno.EINVAL  # a file system that cannot sync folders
     write_text(tmp_path / "text.txt", "y")
     assert (tmp_path / "text.txt").read_text() == "y"
+
+
+def test_a_hash_is_kept_only_while_the_file_cannot_have_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Edits of equal length with their time put back, and files replaced by others, are all noticed."""
+    path = tmp_path / "text.txt"
+    reads: list[str] = []
+    digest = hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", lambda file, name: (reads.append(file.name), digest(file, name))[1])
+
+    def is_right() -> bool:
+        return sha256_file(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+
+    path.write_bytes(b"one")
+    for _ in range(2):  # too young: another write could leave the same times
+        assert is_right()
+    assert len(reads) == 2
+    now = time.time_ns()
+    monkeypatch.setattr("data.files.time.time_ns", lambda: now + 60 * 10**9)
+    for _ in range(3):
+        assert is_right()
+    assert len(reads) == 3
+    before = path.stat()
+    time.sleep(0.02)  # longer than a tick of the file system's clock
+    path.write_bytes(b"two")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_mtime_ns == before.st_mtime_ns and is_right()
+    other = tmp_path / "other.txt"
+    other.write_bytes(b"six")
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(path)
+    assert is_right()

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from data.corpus import CorpusConfig, is_up_to_date, prepare
 from data.errors import ConfigError, DataError
 from data.layout import SPLITS, Layout
 from data.splits import Corpus, Document, load_split, load_splits
+from data.summary import describe_corpus
 
 HALVES = (0.5, 0.25, 0.25)
 
@@ -159,11 +159,9 @@ def test_manifest_says_what_and_how(folder: Path) -> None:
     assert json.loads(Layout(folder).corpus_manifest.read_text())["text"] == manifest
 
 
-def test_removed_byte_order_mark_is_reported(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_removed_byte_order_mark_is_reported(folder: Path) -> None:
     (folder / "texts" / "0.txt").write_bytes(b"\xef\xbb\xbfmarked")
-    with caplog.at_level(logging.INFO, logger="data.corpus"):
-        prepare(BY_HASH, Layout(folder))
-    assert "text: 1 byte order mark(s) removed" in caplog.messages
+    assert "1 byte order mark removed" in describe_corpus("text", prepare(BY_HASH, Layout(folder)))
 
 
 def test_only_text_below_the_root_is_written(folder: Path) -> None:

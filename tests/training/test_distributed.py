@@ -15,7 +15,7 @@ from chain_helpers import experiment_values, write_corpus, write_experiment
 from data.errors import ConfigError
 from distributed_helpers import launch, send_all, steps_of, train_tiny
 from model import checkpoint
-from model.train import Budget
+from model.settings import Budget
 from model.training.interrupt import stop_on_signals
 from model.training.processes import Processes, joined_processes
 from model_helpers import json_lines

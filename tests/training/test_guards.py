@@ -32,11 +32,12 @@ from data import files
 from data.errors import CheckpointError, ConfigError, DataError
 from model import checkpoint
 from model.report import evaluate_contestant
-from model.train import TrainingInterrupted, train
+from model.run_spec import RunSpec
+from model.training.device import explain_out_of_memory, is_out_of_memory
+from model.training.interrupt import TrainingInterrupted
 from model.training.loop import Run
-from model.training.memory import explain_out_of_memory, is_out_of_memory
 from model.training.metrics import MetricsLog
-from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, json_lines, tiny_model, tiny_train
+from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, json_lines, tiny_model, tiny_train, train_tiny
 from scripts import sample
 from scripts import train as train_script
 
@@ -63,7 +64,7 @@ def run(house: Path, folder: Path, config: Any = None, **changes: Any) -> Any:
         "folder": folder,
         "progress": False,
     }
-    return train(**(settings | changes))
+    return train_tiny(**(settings | changes))
 
 
 def splits_in(house: Path) -> dict[str, Any]:
@@ -319,12 +320,13 @@ def test_a_real_failed_allocation_is_recognised_and_other_errors_are_not() -> No
     assert is_out_of_memory(caught.value)
     with pytest.raises(MemoryError):
         np.empty(10**15)
-    model, config = tiny_model(9), tiny_train()
-    with pytest.raises(RuntimeError, match="shape"), explain_out_of_memory("bpe", model, config):
+    sizes = tiny_model(TOKENS.vocab_size)
+    spec = RunSpec("bpe", TOKENS, Path("tokenizer.json"), {}, sizes, tiny_train(), Path("run"))
+    with pytest.raises(RuntimeError, match="shape"), explain_out_of_memory(spec):
         raise RuntimeError("shape mismatch")
     with (
         pytest.raises(ConfigError, match="bpe: out of memory") as explained,
-        explain_out_of_memory("bpe", model, config),
+        explain_out_of_memory(spec),
     ):
         torch.empty(10**15)
     assert explained.value.__cause__ is not None and "\n" not in str(explained.value)
@@ -413,17 +415,19 @@ def test_a_copied_run_folder_resumes_and_is_scored_elsewhere(
         left, right = checkpoint.load(here / "run" / name), checkpoint.load(there / "run" / name)
         assert all(torch.equal(a, b) for a, b in zip(tensors_of(left), tensors_of(right), strict=True))
     assert checkpoint.load(there / "run" / "best.pt")["spent"]["steps"] == 3
-    from model.evaluate import EvaluateConfig
+    from model.settings import EvaluateConfig
 
-    report = evaluate_contestant(
-        folder=there / "run",
+    spec = RunSpec(
+        contestant="bpe",
         tokenizer=TOKENS,
         tokenizer_path=there / "house" / "tokenizer.json",
         splits=splits_in(there / "house"),
-        num_words={"val": 1, "test": 1},
-        config=EvaluateConfig(alarm_below_bits_per_char=0.0),
-        progress=False,
+        model_config=tiny_model(TOKENS.vocab_size),
+        train_config=tiny_train(),
+        folder=there / "run",
     )
+    config = EvaluateConfig(alarm_below_bits_per_char=0.0)
+    report = evaluate_contestant(spec, {"val": 1, "test": 1}, config, progress=False)
     assert report["selected"]["step"] == 3
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from model.gpt import MiniGPT
+from model.settings import TrainConfig
 from model.training.optimizer import Muon, Optimizers, orthogonalize
-from model.training.schedule import TrainConfig
 from model_helpers import tiny_model
 
 

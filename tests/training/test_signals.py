@@ -16,13 +16,13 @@ from compare.experiment import load_experiment
 from compare.steps import Steps
 from data import files
 from model import checkpoint
-from model.train import Budget, TrainingInterrupted, train
+from model.settings import Budget
 from model.training import interrupt
 from model.training import loop as run_module
-from model.training.interrupt import StoppedBySignal, ended_by_signals, stop_on_signals
+from model.training.interrupt import StoppedBySignal, TrainingInterrupted, ended_by_signals, stop_on_signals
 from model.training.loop import FIRST_SAVE_SECONDS, Run
 from model.training.progress import say
-from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, json_lines, tiny_model, tiny_train
+from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, json_lines, tiny_model, tiny_train, train_tiny
 
 TOKENS = CharTable(ALPHABET, ["the ", "er"])
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
@@ -59,15 +59,15 @@ def run(house: tuple[Path, Any], folder: Path, config: Any = None, **changes: An
         "folder": folder,
         "progress": False,
     }
-    return train(**(settings | changes))
+    return train_tiny(**(settings | changes))
 
 
 def after_step(monkeypatch: pytest.MonkeyPatch, action: Callable[[Run], None]) -> None:
     """Call `action` after every optimizer step."""
     original = Run._step
 
-    def spied(self: Run, progress: float) -> float:
-        loss = original(self, progress)
+    def spied(self: Run, *arguments: Any) -> float:
+        loss = original(self, *arguments)
         action(self)
         return loss
 

@@ -13,11 +13,13 @@ import torch
 from data.config import build
 from data.errors import CheckpointError, ConfigError, DataError
 from model import checkpoint
-from model.train import Budget, Spent, TrainConfig, TrainingInterrupted, train
+from model.settings import Budget, Spent, TrainConfig
+from model.training.device import choose_compile, choose_dtype
+from model.training.interrupt import TrainingInterrupted
 from model.training.loop import Run
 from model.training.metrics import MetricsLog, read_metrics
-from model.training.schedule import choose_compile, choose_dtype, is_evaluation_due, learning_rate_factor
-from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, json_lines, tiny_model, tiny_train
+from model.training.schedule import is_evaluation_due, learning_rate_factor
+from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, json_lines, tiny_model, tiny_train, train_tiny
 
 TOKENS = CharTable(ALPHABET, ["the ", "er"])
 
@@ -41,15 +43,15 @@ def run(house, folder, config=None, **changes):
         "folder": folder,
         "progress": False,
     }
-    return train(**(settings | changes))
+    return train_tiny(**(settings | changes))
 
 
 def at_step(monkeypatch, step, action):
     """Call `action` right after optimizer step `step`."""
     original = Run._step
 
-    def spied(self, progress):
-        loss = original(self, progress)
+    def spied(self, *arguments):
+        loss = original(self, *arguments)
         if self.spent.steps == step:
             action()
         return loss
@@ -153,10 +155,10 @@ def test_best_holds_the_average_of_the_weights_by_its_formula(house, tmp_path, m
     weights = []
     original = Run._step
 
-    def spied(self, progress):
+    def spied(self, *arguments):
         if not weights:
             weights.append({k: v.clone() for k, v in self.model.state_dict().items()})
-        loss = original(self, progress)
+        loss = original(self, *arguments)
         weights.append({k: v.clone() for k, v in self.model.state_dict().items()})
         return loss
 
@@ -424,11 +426,11 @@ def test_a_train_split_without_a_window_or_an_empty_val_leaves_nothing_behind(ho
 def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_good_state(house, tmp_path, monkeypatch, value):
     original = Run._step
 
-    def spoil(self, progress):
+    def spoil(self, *arguments):
         if self.spent.steps == 7:
             with torch.no_grad():
                 self.model.final_norm.bias.fill_(value)
-        return original(self, progress)
+        return original(self, *arguments)
 
     monkeypatch.setattr(Run, "_step", spoil)
     with pytest.raises(ConfigError) as caught:

@@ -13,8 +13,14 @@ _NUM_LONGEST, _NUM_FIRST = 30, 50
 _SAMPLE_CHARACTERS = 80
 
 
-def describe(name: str, tokenizer: Tokenizer, training: Training | None, splits: Mapping[str, Split]) -> str:
-    """A page of text about a freshly made tokenizer."""
+def describe(
+    name: str,
+    tokenizer: Tokenizer,
+    training: Training | None,
+    splits: Mapping[str, Split],
+    num_tokens: Mapping[str, int],
+) -> str:
+    """A page of text about a freshly made tokenizer; `num_tokens` are those of each of `splits`."""
     lines = [f"{name}: {tokenizer.kind}, {tokenizer.vocab_size:,} tokens, fingerprint {tokenizer.fingerprint()[:16]}…"]
     if isinstance(tokenizer, BPETokenizer) and training is not None:
         lines.append(
@@ -22,11 +28,10 @@ def describe(name: str, tokenizer: Tokenizer, training: Training | None, splits:
             f"{len(tokenizer.special_tokens):,} = {tokenizer.vocab_size:,}; stopped: {training.stop_reason}"
         )
     for split in splits.values():
-        ids, _ = tokenizer.encode_documents(split.documents())
-        num_chars = len(split.text)
+        num_chars, num_ids = len(split.text), num_tokens[split.name]
         lines.append(
-            f"  {split.name:<5} {num_chars:>12,} characters -> {len(ids):>12,} tokens: "
-            f"{num_chars / len(ids):.3f} characters per token, {1 - len(ids) / num_chars:.1%} fewer"
+            f"  {split.name:<5} {num_chars:>12,} characters -> {num_ids:>12,} tokens: "
+            f"{num_chars / num_ids:.3f} characters per token, {1 - num_ids / num_chars:.1%} fewer"
         )
     if isinstance(tokenizer, BPETokenizer):
         lines += _learned(tokenizer)
