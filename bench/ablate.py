@@ -71,7 +71,7 @@ def table(results: dict[str, dict[str, Any]]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `ablate`; by default on the corpus of the experiment demo."""
+    """Command `ablate`; by default on the corpus of the experiment demo."""
     parser = cli.parser(__doc__)
     parser.set_defaults(config="demo")
     parser.add_argument("--contestant", default="char", help="whose tokenizer, model and training settings to take")
