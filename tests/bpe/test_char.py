@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import TokenizerError
+from factories import examples
 from tokenizer.base import Tokenizer
 from tokenizer.char import Alphabet, CharTokenizer, alphabet_of, check_ids
 from tokenizer.load import load_tokenizer
@@ -44,7 +45,7 @@ def test_lossless(name: str) -> None:
     assert int(tokenizer.token_num_bytes[ids].sum()) == len(text.encode())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.text(min_size=1))
 def test_lossless_on_any_text(text: str) -> None:
     tokenizer = CharTokenizer(alphabet_of([text]))
