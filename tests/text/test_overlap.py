@@ -73,7 +73,7 @@ def test_texts_shorter_than_the_length_share_nothing() -> None:
 documents = st.lists(st.text("ab", max_size=14), max_size=6)
 
 
-@examples(200)
+@examples(60)
 @given(held_out=documents, train=documents, length=st.integers(1, 6), block=st.sampled_from([1, 3, 1 << 22]))
 def test_equal_to_a_naive_search(held_out: list[str], train: list[str], length: int, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -85,7 +85,7 @@ def test_equal_to_a_naive_search(held_out: list[str], train: list[str], length: 
         assert shared_groups(Text.of(held_out), length).tolist() == naive_groups(held_out, length)
 
 
-@examples(100)
+@examples(40)
 @given(held_out=documents, train=documents, length=st.integers(1, 5), num_hashes=st.sampled_from([1, 2, 5]))
 def test_colliding_hashes_change_nothing(held_out: list[str], train: list[str], length: int, num_hashes: int) -> None:
     true_hashes = overlap._hashes
