@@ -83,7 +83,7 @@ def test_every_unknown_character_is_named() -> None:
 
 def test_unknown_characters_beyond_the_table_and_inside_it() -> None:
     tokenizer = CharTokenizer(["\n", "\U0010ffff"])
-    with pytest.raises(TokenizerError, match=r"1 characters have no token: 'q' \(U\+0071\) first at offset 1;"):
+    with pytest.raises(TokenizerError, match=r"1 character has no token: 'q' \(U\+0071\) first at offset 1;"):
         tokenizer.encode("\nq\U0010ffff")
     with pytest.raises(TokenizerError, match=r"\(U\+10FFFF\) first at offset 0;"):
         CharTokenizer(["a"]).encode("\U0010ffff")
