@@ -15,7 +15,7 @@ from compare.report import Materials, comparison_is_up_to_date, write_comparison
 from compare.runs import Entry, read_run
 from data import corpus as sources
 from data import splits
-from data.errors import CheckpointError, TokenizerError
+from data.errors import CheckpointError, TokenizerError, command
 from data.files import read_text
 from data.lock import alone
 from data.show import say
@@ -131,8 +131,10 @@ class Steps:
             return load_tokenizer(path)
         except TokenizerError as error:
             if not is_asked_for:
-                way_on = "" if "`make tokenizer`" in str(error) else "; run `make tokenizer` to make it again"
-                raise TokenizerError(f"{error}{way_on}") from error
+                if "make tokenizer" in error.commands:
+                    raise
+                way_on = f"run {command('make tokenizer')} to make it again"
+                raise TokenizerError(f"{error.text}; {way_on}") from error
             self.echo(f"  {error}: training anew")
             return None
 
@@ -240,11 +242,13 @@ class Steps:
                 try:
                     self._check_run(name, seed)
                 except CheckpointError as error:
-                    refused.setdefault(name, str(error))
+                    refused.setdefault(name, error.text)
         if refused:
             first, message = next(iter(refused.items()))
             more = f"; the same holds for {', '.join(list(refused)[1:])}" if len(refused) > 1 else ""
-            raise CheckpointError(message.replace(restart_command(first), restart_command(*refused)) + more)
+            raise CheckpointError(
+                message.replace(command(restart_command(first)), command(restart_command(*refused))) + more
+            )
 
     def _check_run(self, name: str, seed: int) -> None:
         """Raise CheckpointError if there is a run of contestant `name` with `seed`, and it is not of these inputs."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from data.config import did_you_mean
-from data.errors import DataError, TokenizerError
+from data.errors import DataError, TokenizerError, command
 from data.files import read_json
 from tokenizer.base import Tokenizer
 from tokenizer.pretokenize import SPLIT_PATTERNS, SplitPattern
@@ -67,13 +67,13 @@ def read_tokenizer_file(path: Path) -> StoredTokenizer:
     Raises TokenizerError: one sentence, what is wrong and where; and DataError for a file that may not be read.
     """
     if not path.exists():
-        raise TokenizerError(f"{path} does not exist; run `make tokenizer`")
+        raise TokenizerError(f"{path} does not exist; run {command('make tokenizer')}")
     try:
         contents = read_json(path)
     except DataError as error:
         if isinstance(error.__cause__, PermissionError):  # a file that may not be read is not damaged
             raise
-        raise TokenizerError(f"{error}; run `make tokenizer` again") from error
+        raise TokenizerError(f"{error.text}; run {command('make tokenizer')} again") from error
     with named(path):
         return _checked(contents)
 
@@ -84,7 +84,7 @@ def named(path: Path) -> Iterator[None]:
     try:
         yield
     except TokenizerError as error:
-        raise TokenizerError(f"{path}: {error}") from error
+        raise TokenizerError(f"{path}: {error.text}") from error
 
 
 def _checked(contents: Any) -> StoredTokenizer:

@@ -1,8 +1,10 @@
 """The verbs as a user runs them: exit codes, one line for a mistake, a traceback for a bug."""
 
 import argparse
+import ast
 import doctest
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +14,8 @@ import pytest
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare import cli
-from data.errors import ConfigError, DataError
+from data.errors import ConfigError, DataError, UserError
+from data.errors import command as make
 from model.train import TrainingInterrupted
 from scripts import compare, encode, sample, tokenizer, train
 
@@ -65,23 +68,23 @@ def test_doctests() -> None:
 
 def test_a_mistake_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["verb", "--config", "demo"])
-    assert exit_code_of(DataError("a  b\n\x1b is broken; run `make data` or `make demo`")) == 2
+    assert exit_code_of(DataError(f"a  b\n\x1b is broken; run {make('make data')} or `make demo`")) == 2
     assert capsys.readouterr().err == "a  b\\n\\x1b is broken; run `make data EXPERIMENT=demo` or `make demo`\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message", "shown"),
     [
-        (["--config", "my texts/a.yaml"], "run `make data`", "run `make data EXPERIMENT='my texts/a.yaml'`"),
-        (["--config", r"a\1b"], "run `make data`", r"run `make data EXPERIMENT='a\1b'`"),
+        (["--config", "my texts/a.yaml"], f"run {make('make data')}", "run `make data EXPERIMENT='my texts/a.yaml'`"),
+        (["--config", r"a\1b"], f"run {make('make data')}", r"run `make data EXPERIMENT='a\1b'`"),
         (
             ["--config", "demo"],
-            "no /tmp/`make data`/x; run `make data`",
+            f"no /tmp/`make data`/x; run {make('make data')}",
             "no /tmp/`make data`/x; run `make data EXPERIMENT=demo`",
         ),
         (
             ["--config", "demo", "--set", "root=run `make data`"],
-            "cannot use run `make data`: x; (run `make encode`)",
+            f"cannot use run `make data`: x; (run {make('make encode')})",
             "cannot use run `make data`: x; (run `make encode EXPERIMENT=demo SET='\"root=run `make data`\"'`)",
         ),
     ],
@@ -89,14 +92,33 @@ def test_a_mistake_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str], mo
 def test_only_the_programs_own_commands_get_the_experiment_case_60(
     arguments: list[str], message: str, shown: str
 ) -> None:
-    assert cli._for_the_user(message, arguments) == shown
+    assert cli._for_the_user(UserError(message), arguments) == shown
+
+
+def test_a_command_stays_one_through_errors_about_errors() -> None:
+    inner = DataError(f"x: {make('make data')}")
+    outer = UserError(f"y `make data`: {inner.text}")
+    assert (str(outer), outer.commands) == ("y `make data`: x: `make data`", ["make data"])
+    assert outer.completed(" A=1") == "y `make data`: x: `make data A=1`"
+
+
+def test_no_message_holds_a_command_as_plain_text() -> None:
+    """Else the command line could not complete it. `make demo` and `make setup` stand for themselves."""
+    plain = re.compile(r"(run|with) `make (?!demo|setup)|(run|with) `$")
+    for package in ("data", "tokenizer", "model", "compare", "bench", "scripts"):
+        for path in (ROOT / package).rglob("*.py"):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in notes:
+                    assert not plain.search(node.value), f"{path}, line {node.lineno}"
 
 
 def test_the_default_experiment_needs_no_name(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["verb"])
-    assert exit_code_of(ConfigError("run `make train-bpe FORCE=1`")) == 2
+    assert exit_code_of(ConfigError(f"run {make('make train-bpe FORCE=1')}")) == 2
     assert capsys.readouterr().err == "run `make train-bpe FORCE=1`\n"
 
 
