@@ -13,11 +13,18 @@ export PYTHON
 override VENV := .venv
 override BIN  := $(VENV)/bin
 override RUN  := $(BIN)/python -m scripts.from_make
-# The environment is up to date while pyproject.toml and constraints.txt hold what they held when it was made.
-override READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut -d ' ' -f 1)
+# The environment is up to date while pyproject.toml and constraints.txt hold what they held when it was made. What
+# the product needs is there with READY; tests and linters come with DEV, which only those who work on the code need.
+override NUMBER := $(shell cat pyproject.toml constraints.txt | cksum | cut -d ' ' -f 1)
+override READY  := $(VENV)/.ready-$(NUMBER)
+override DEV    := $(VENV)/.dev-$(NUMBER)
+# Modules are compiled to byte code when they are first imported, not all of torch's by pip.
+override PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile -c constraints.txt
+# Seconds of a part of the set-up go to stderr: what a command prints may be read by another program.
+override PASSED  = $$(($$(date +%s) - start)) s
 
 .PHONY: help setup data tokenizer encode plan compare sample marginal all demo trace study sweep tune bench calibrate
-.PHONY: bench-train speedrun check-gpu ablate test test-slow check clean always
+.PHONY: bench-train speedrun check-gpu ablate test test-slow test-deep check clean always
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -27,15 +34,27 @@ help: ## this list
 	@for file in configs/*.yaml; do file=$${file##*/}; printf '    %s\n' "$${file%.yaml}"; done
 	@echo '  SET="train.seed=2 train.batch_size=16" replaces settings of the file.'
 
-setup: $(READY) ## make .venv with everything in it; does nothing when it is up to date
+setup: $(READY) ## make .venv with what the commands need, and say how long each part took; nothing when up to date
 
 $(READY): pyproject.toml constraints.txt
 	@if [ ! -e $@ ]; then \
 	  "$$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=…")' && \
+	  { echo "set-up, once: an environment in $(VENV), then packages, then compiled kernels" >&2; start=$$(date +%s); } && \
 	  "$$PYTHON" -m venv $(VENV) && \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' && \
-	  $(BIN)/python -m scripts.warm && \
+	  { echo "  environment: $(PASSED)" >&2; start=$$(date +%s); } && \
+	  $(PIP) -e . && \
+	  { echo "  packages: $(PASSED)" >&2; start=$$(date +%s); } && \
+	  $(BIN)/python -m scripts.warm >&2 && \
+	  echo "  kernels: $(PASSED)" >&2 && \
 	  rm -f $(VENV)/.ready-* && touch $@; \
+	fi
+
+$(DEV): $(READY)
+	@if [ ! -e $@ ]; then \
+	  { echo "set-up, once: the tools of tests and checks" >&2; start=$$(date +%s); } && \
+	  $(PIP) -e '.[dev]' && \
+	  echo "  tools: $(PASSED)" >&2 && \
+	  rm -f $(VENV)/.dev-* && touch $@; \
 	fi
 
 data: $(READY) ## fetch or build the corpus, clean it, cut it into splits
@@ -100,13 +119,16 @@ speedrun: $(READY) ## seconds to nanoGPT's val loss, beside nanoGPT; TEXT=path N
 ablate: $(READY) ## what each part of the modern preset is worth; CONTESTANT= UNIT=seconds AMOUNT=40 SEEDS=3
 	@$(RUN) ablate
 
-test: $(READY) ## the tests
+test: $(DEV) ## the tests
 	@$(BIN)/python -m pytest
 
-test-slow: $(READY) ## the slow tests
+test-slow: $(DEV) ## the slow tests
 	@$(BIN)/python -m pytest -m slow
 
-check: $(READY) ## format, lint, types, import direction
+test-deep: $(DEV) ## fifty times as many examples of the properties of engine, tokenizers and kernels; up to hours
+	@HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout=0 tests/engine tests/bpe tests/gpt
+
+check: $(DEV) ## format, lint, types, import direction
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy

@@ -28,7 +28,7 @@ from compare.characters import (
 )
 from compare.figures import NOT_DIVIDED
 from data.clean import is_divided_by_spaces
-from data.errors import ReportError
+from data.errors import ReportError, command
 from data.files import sha256_text
 from model.evaluate import Evaluation
 from model.windows import plan_windows
@@ -178,14 +178,16 @@ def context_seen(evaluation: Evaluation) -> Int64Array:
 def _common_documents(evaluations: Mapping[str, Evaluation], text: str) -> Int64Array:
     """(D+1,) the documents in characters; raises ReportError unless all were scored on them and on `text`."""
     if not evaluations:
-        raise ReportError("no contestant has a scored test split, so there are no bits to divide; run `make all`")
+        raise ReportError(
+            f"no contestant has a scored test split, so there are no bits to divide; run {command('make all')}"
+        )
     expected = sha256_text(text)
     for name, evaluation in evaluations.items():
         if evaluation.text_sha256 != expected or evaluation.num_chars != len(text):
             raise ReportError(
                 f"{name} was scored on {evaluation.num_chars:,} characters with sha256 "
                 f"{evaluation.text_sha256[:12]}…, but the test text has {len(text):,} with {expected[:12]}…; "
-                "run `make all` to score it on the present text"
+                f"run {command('make all')} to score it on the present text"
             )
     first = next(iter(evaluations))
     common = document_char_offsets(evaluations[first])
@@ -193,7 +195,7 @@ def _common_documents(evaluations: Mapping[str, Evaluation], text: str) -> Int64
         if not np.array_equal(common, document_char_offsets(evaluation)):
             raise ReportError(
                 f"{name} was scored on documents with other borders than {first}; "
-                "run `make all` to bring both to the present text"
+                f"run {command('make all')} to bring both to the present text"
             )
     return common
 

@@ -15,7 +15,7 @@ import numpy as np
 from compare.characters import Float64Array, character_nats
 from data.dividing.overlap import BoolArray, Text, covered
 from data.dividing.shared import DECISIVE_LENGTH
-from data.errors import ReportError
+from data.errors import ReportError, command
 from data.splits import Split
 from model.evaluate import Evaluation
 
@@ -74,7 +74,7 @@ def clean_part(
         for found in by_seed:
             if len(found) != len(clean):
                 raise ReportError(
-                    f"{name} was scored on {len(found):,} characters, but test holds {len(clean):,}; run `make all`"
+                    f"{name} was scored on {len(found):,} characters, but test holds {len(clean):,}; run {command('make all')}"
                 )
     return CleanPart(
         characters=int(np.count_nonzero(clean)),

@@ -9,7 +9,6 @@ import argparse
 import errno
 import io
 import os
-import re
 import shlex
 import sys
 import unicodedata
@@ -29,7 +28,6 @@ from model.training.progress import say
 CONFIGS = Path("configs")
 DEFAULT_EXPERIMENT = "wikitext2"
 _MISTAKE, _INTERRUPTED, _READER_GONE = 2, 130, 141
-_MAKE = re.compile(r"(?<![^\s(])`make (?!demo|setup)([a-zA-Z0-9_ =-]+)`(?=[\s,;.:)]|$)")
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -97,7 +95,7 @@ def run(main: Callable[[], None]) -> None:
         _prepare_streams()
         code = _exit_code(main)
     except UserError as error:
-        code = _refuse(_for_the_user(str(error), sys.argv[1:]))
+        code = _refuse(_for_the_user(error, sys.argv[1:]))
     except SaidByProcessZero:
         code = _MISTAKE
     except TrainingInterrupted:
@@ -286,25 +284,21 @@ def _as_one_setting(setting: str) -> str:
     return f"'{setting}'" if '"' in setting else f'"{setting}"'
 
 
-def _for_the_user(message: str, arguments: list[str]) -> str:
+def _for_the_user(error: UserError, arguments: list[str]) -> str:
     """The message with the experiment and its settings in the commands it names, ready to be pasted.
 
-    A command stands alone in backticks. What the user typed may look like one, and stays as it was typed.
-
-    >>> _for_the_user("too old; run `make data`", ["--config", "demo"])
+    >>> from data.errors import command
+    >>> _for_the_user(UserError(f"too old; run {command('make data')}"), ["--config", "demo"])
     'too old; run `make data EXPERIMENT=demo`'
-    >>> _for_the_user("run `make train-char FORCE=1`", ["--set", "train.seed=2", "--set", "train.batch_size=8"])
+    >>> settings = ["--set", "train.seed=2", "--set", "train.batch_size=8"]
+    >>> _for_the_user(UserError(f"run {command('make train-char FORCE=1')}"), settings)
     "run `make train-char FORCE=1 SET='train.seed=2 train.batch_size=8'`"
     """
     try:
         given = parser(None).parse_known_args(arguments)[0]
     except UserError:  # the message is about these very options
-        return message
+        return str(error)
     options = f" EXPERIMENT={shlex.quote(given.config)}" if given.config != DEFAULT_EXPERIMENT else ""
     if given.set:
         options += f" SET={shlex.quote(' '.join(map(_as_one_setting, given.set)))}"
-    typed = sorted({text for argument in arguments for text in (argument, argument.partition("=")[2]) if "`" in text})
-    pieces = re.split("(" + "|".join(map(re.escape, reversed(typed))) + ")", message) if typed else [message]
-    return "".join(
-        piece if piece in typed else _MAKE.sub(lambda found: f"`make {found[1]}{options}`", piece) for piece in pieces
-    )
+    return error.completed(options)

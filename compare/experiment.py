@@ -124,7 +124,7 @@ def naming_contestant(name: str) -> Iterator[None]:
     except UserError as error:
         if f"contestant {name}" in str(error):
             raise
-        raise type(error)(f"contestant {name}: {error}") from error
+        raise type(error)(f"contestant {name}: {error.text}") from error
 
 
 def load_experiment(path: Path, settings: Sequence[str] = ()) -> Experiment:

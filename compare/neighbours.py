@@ -9,7 +9,7 @@ from compare.grids.sweep import VERSION as SWEEP_VERSION
 from compare.marginal.estimate import JSON as MARGINAL
 from compare.marginal.estimate import VERSION as MARGINAL_VERSION
 from compare.runs import Entry
-from data.errors import DataError, ReportError
+from data.errors import DataError, ReportError, command
 from data.files import sha256_file
 from data.inputs import SEAL, is_sealed
 from data.layout import Layout
@@ -22,12 +22,12 @@ def _read_beside(path: Path, make: str) -> dict[str, Any]:
     try:
         return read_object(path, {}, mend=make)
     except DataError as error:
-        raise ReportError(f"{error} to make it again, or remove the file") from error
+        raise ReportError(f"{error.text} to make it again, or remove the file") from error
 
 
 def _require_unedited(value: Any, where: str, make: str) -> None:
     if not is_sealed(value):
-        raise ReportError(f"{where} is not as it was written; run `{make}` to make it again, or remove the file")
+        raise ReportError(f"{where} is not as it was written; run {command(make)} to make it again, or remove the file")
 
 
 def sweep_of_this_text(folder: Path, entries: Sequence[Entry], layout: Layout) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compare.characters import document_char_offsets
-from data.errors import ReportError
+from data.errors import ReportError, command
 from data.files import sha256_file
 from data.layout import Layout
 from model.checkpoint import METRICS, restart_command
@@ -103,7 +103,7 @@ def read_run(folder: Path) -> Run:
         if found != stored["nats_sha256"]:
             raise ReportError(
                 f"{path} has sha256 {found[:12]}…, but {folder / REPORT} was written from "
-                f"{stored['nats_sha256'][:12]}…; run `{again}` to score it again"
+                f"{stored['nats_sha256'][:12]}…; run {command(again)} to score it again"
             )
         evaluations[split] = _check_figures(read_nats(path), report, split, path)
     return Run(
@@ -118,7 +118,7 @@ def read_run(folder: Path) -> Run:
 
 def _check_metrics(metrics: list[dict[str, Any]], report: dict[str, Any], path: Path) -> list[dict[str, Any]]:
     """The records, which must have what the curves are drawn from and end where the report says that the run ended."""
-    mend = f"run `{restart_command(report['contestant'])}`"
+    mend = f"run {command(restart_command(report['contestant']))}"
     for number, record in enumerate(metrics, start=1):
         missing = [key for key in ("characters", "flops", "seconds") if key not in record]
         if missing:
@@ -134,7 +134,8 @@ def _check_metrics(metrics: list[dict[str, Any]], report: dict[str, Any], path: 
 
 def _check_figures(evaluation: Evaluation, report: dict[str, Any], split: str, path: Path) -> Evaluation:
     stored = report["splits"][split]
-    mend = f"run `make train-{report['contestant']}` to score it again"
+    again = command(f"make train-{report['contestant']}")
+    mend = f"run {again} to score it again"
     if evaluation.tokenizer_fingerprint != report["tokenizer"]["fingerprint"]:
         raise ReportError(
             f"{path} was scored with tokenizer {evaluation.tokenizer_fingerprint[:12]}…, but the report beside it says "
@@ -169,7 +170,7 @@ def _check_same_text(first: Run, run: Run, split: str) -> None:
         raise ReportError(
             f"{first.contestant} and {run.contestant} were scored on different {split} texts "
             f"({first.folder / REPORT}: {ours[:12]}…, {run.folder / REPORT}: {theirs[:12]}…); "
-            "run `make all` to bring both to the present text"
+            f"run {command('make all')} to bring both to the present text"
         )
     if run is not first:
         offsets = [document_char_offsets(r.evaluations[split]) for r in (first, run)]
@@ -177,7 +178,7 @@ def _check_same_text(first: Run, run: Run, split: str) -> None:
             raise ReportError(
                 f"{first.folder} and {run.folder} hold the same {split} text cut into other documents "
                 f"({len(offsets[0]) - 1} and {len(offsets[1]) - 1} of them); "
-                "run `make all` to bring both to the present documents"
+                f"run {command('make all')} to bring both to the present documents"
             )
 
 
@@ -186,6 +187,6 @@ def _check_same_tokens(first: Run, run: Run) -> None:
     if ours != theirs:
         raise ReportError(
             f"two runs of {run.contestant} have different tokenizers ({first.folder / REPORT}: {ours[:12]}…, "
-            f"{run.folder / REPORT}: {theirs[:12]}…); run `make train-{run.contestant} FORCE=1` to train all its seeds "
-            "with the present one"
+            f"{run.folder / REPORT}: {theirs[:12]}…); run {command(restart_command(run.contestant))} to train all its "
+            "seeds with the present one"
         )

@@ -11,7 +11,7 @@ from compare.report import Materials, comparison_is_up_to_date, write_comparison
 from compare.runs import Entry, read_run
 from compare.text_steps import TextSteps
 from data import splits
-from data.errors import CheckpointError
+from data.errors import CheckpointError, command
 from data.files import read_text
 from data.lock import alone
 from data.show import say
@@ -144,11 +144,13 @@ class Steps(TextSteps):
                 try:
                     self._check_run(name, seed)
                 except CheckpointError as error:
-                    refused.setdefault(name, str(error))
+                    refused.setdefault(name, error.text)
         if refused:
             first, message = next(iter(refused.items()))
             more = f"; the same holds for {', '.join(list(refused)[1:])}" if len(refused) > 1 else ""
-            raise CheckpointError(message.replace(restart_command(first), restart_command(*refused)) + more)
+            raise CheckpointError(
+                message.replace(command(restart_command(first)), command(restart_command(*refused))) + more
+            )
 
     def _check_run(self, name: str, seed: int) -> None:
         """Raise CheckpointError if there is a run of contestant `name` with `seed`, and it is not of these inputs."""

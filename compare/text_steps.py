@@ -11,7 +11,7 @@ from typing import Any
 from compare.experiment import Experiment
 from data import corpus as sources
 from data import splits
-from data.errors import TokenizerError
+from data.errors import TokenizerError, command
 from data.lock import alone
 from data.show import say
 from data.splits import Split
@@ -108,8 +108,10 @@ class TextSteps:
             return load_tokenizer(path)
         except TokenizerError as error:
             if not is_asked_for:
-                way_on = "" if "`make tokenizer`" in str(error) else "; run `make tokenizer` to make it again"
-                raise TokenizerError(f"{error}{way_on}") from error
+                if "make tokenizer" in error.commands:
+                    raise
+                way_on = f"run {command('make tokenizer')} to make it again"
+                raise TokenizerError(f"{error.text}; {way_on}") from error
             self.echo(f"  {error}: training anew")
             return None
 

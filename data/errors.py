@@ -6,10 +6,47 @@ with a traceback and exit code 1. The classes live in the rightmost room so that
 
 import errno
 import os
+import secrets
+
+_MARK = f"\0{secrets.token_hex(8)}\0"
+"""Stands around a command on its way into an error. Made anew by every process: no text that a user gives holds it."""
+
+
+def command(words: str) -> str:
+    """A command such as `make data` for the message of a UserError, and for nothing else.
+
+    The error keeps it apart from the text around it, so that the command line can complete it with the experiment.
+    """
+    return f"{_MARK}{words}{_MARK}"
 
 
 class UserError(ValueError):
-    """Something the user gave is wrong; the message says what was found, where, and how to go on."""
+    """Something the user gave is wrong; the message says what was found, where, and how to go on.
+
+    >>> error = UserError(f"too old; run {command('make data')} again")
+    >>> str(error)
+    'too old; run `make data` again'
+    >>> error.completed(" EXPERIMENT=demo")
+    'too old; run `make data EXPERIMENT=demo` again'
+    """
+
+    def __init__(self, message: str = "") -> None:
+        self._pieces = message.split(_MARK)  # text, command, text, …
+        super().__init__(self.completed(""))
+
+    @property
+    def text(self) -> str:
+        """The message for the message of another error, in which its commands are still commands."""
+        return _MARK.join(self._pieces)
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands that the message names."""
+        return self._pieces[1::2]
+
+    def completed(self, options: str) -> str:
+        """The message with `options` at the end of every command it names, each in backticks."""
+        return "".join(f"`{piece}{options}`" if number % 2 else piece for number, piece in enumerate(self._pieces))
 
 
 class ConfigError(UserError):

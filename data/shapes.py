@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from data.errors import DataError
+from data.errors import DataError, command
 from data.files import read_json
 
 Kinds = type | tuple[type, ...] | None
@@ -28,23 +28,24 @@ def read_object(path: Path, fields: Mapping[str, Kinds], *, mend: str) -> dict[s
     what was found, and `mend`, the command that makes the file anew.
     """
     if not path.exists():
-        raise DataError(f"{path} does not exist; run `{mend}`")
+        raise DataError(f"{path} does not exist; run {command(mend)}")
     try:
         value = read_json(path)
     except DataError as error:
-        raise DataError(f"{error}; run `{mend}`") from error
+        raise DataError(f"{error.text}; run {command(mend)}") from error
     return check_object(value, fields, where=str(path), mend=mend)
 
 
 def check_object(value: Any, fields: Mapping[str, Kinds], *, where: str, mend: str) -> dict[str, Any]:
     """The same check of a value that is read already; `where` says in messages where it stands, `file: key`."""
     if not isinstance(value, dict):
-        raise DataError(f"{where}: expected an object, found {_found(value)}; run `{mend}`")
+        raise DataError(f"{where}: expected an object, found {_found(value)}; run {command(mend)}")
     for key, kinds in fields.items():
         if key not in value:
-            raise DataError(f"{where}: key {key!r} is missing; run `{mend}`")
+            raise DataError(f"{where}: key {key!r} is missing; run {command(mend)}")
         if not _is_one_of(value[key], kinds):
-            raise DataError(f"{where}: key {key!r}: expected {_words(kinds)}, found {_found(value[key])}; run `{mend}`")
+            found = _found(value[key])
+            raise DataError(f"{where}: key {key!r}: expected {_words(kinds)}, found {found}; run {command(mend)}")
     return value
 
 

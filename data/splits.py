@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.errors import DataError
+from data.errors import DataError, command
 from data.files import atomic_write, read_text, sha256_file, sha256_text, write_json, write_text
 from data.inputs import seal
 from data.layout import SPLITS, Layout
@@ -135,7 +135,7 @@ def read_manifest(layout: Layout, corpus: str) -> dict[str, Any]:
     """The manifest's entry of `corpus`. Raises DataError if it was never prepared."""
     manifests = read_manifests(layout)
     if corpus not in manifests:
-        raise DataError(f"{layout.corpus_manifest} holds no corpus {corpus!r}; run `{MAKE}`")
+        raise DataError(f"{layout.corpus_manifest} holds no corpus {corpus!r}; run {command(MAKE)}")
     entry: dict[str, Any] = manifests[corpus]
     return entry
 
@@ -178,9 +178,9 @@ def load_splits(layout: Layout, corpus: str) -> dict[str, Split]:
 
 def _verify(path: Path, wanted: str | None, manifest: Path) -> None:
     if wanted is None:
-        raise DataError(f"{manifest} records no hash for {path}; run `{MAKE}`")
+        raise DataError(f"{manifest} records no hash for {path}; run {command(MAKE)}")
     if not path.exists():
-        raise DataError(f"{path} does not exist, although {manifest} lists it; run `{MAKE}`")
+        raise DataError(f"{path} does not exist, although {manifest} lists it; run {command(MAKE)}")
     found = sha256_file(path)
     if found != wanted:
-        raise DataError(f"{path} has sha256 {found[:12]}…, but {manifest} says {wanted[:12]}…; run `{MAKE}`")
+        raise DataError(f"{path} has sha256 {found[:12]}…, but {manifest} says {wanted[:12]}…; run {command(MAKE)}")

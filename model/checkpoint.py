@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 
 from data.config import build
-from data.errors import CheckpointError
+from data.errors import CheckpointError, command
 from data.files import atomic_write, sha256_file
 from data.layout import Layout
 from model.gpt import MiniGPT
@@ -116,7 +116,7 @@ def _storable(value: Any, where: str) -> Any:
 
 def load(path: Path) -> dict[str, Any]:
     """Read a checkpoint. Raises CheckpointError when it is absent, damaged, or not one of ours."""
-    anew = f"`{_restart(path)}`"
+    anew = command(_restart(path))
     if not path.exists():
         raise CheckpointError(f"{path} does not exist; train the contestant with {anew}")
     try:
@@ -170,7 +170,7 @@ def verify_tokenizer(state: dict[str, Any], path: Path, tokenizer: Tokenizer, to
         raise CheckpointError(
             f"{path} was trained with tokenizer {stored[:12]}… ({state['vocab_size']} tokens), but {tokenizer_path} is "
             f"{given[:12]}… ({tokenizer.vocab_size} tokens); restore that tokenizer (a copy is "
-            f"{path.parent / TOKENIZER_COPY}) or train anew with `{_restart(path)}`"
+            f"{path.parent / TOKENIZER_COPY}) or train anew with {command(_restart(path))}"
         )
     copy = path.parent / TOKENIZER_COPY
     found = sha256_file(copy) if copy.exists() else "nothing"
@@ -178,14 +178,14 @@ def verify_tokenizer(state: dict[str, Any], path: Path, tokenizer: Tokenizer, to
         raise CheckpointError(
             f"{copy} is not the tokenizer file that {path} was trained with (sha256 {found[:12]}…, it recorded "
             f"{state['tokenizer_sha256'][:12]}…); copy {tokenizer_path} there again if that file has this hash, or "
-            f"train anew with `{_restart(path)}`"
+            f"train anew with {command(_restart(path))}"
         )
 
 
 def verify_run(state: dict[str, Any], path: Path, wanted: dict[str, Any]) -> None:
     """Raise CheckpointError unless `state` read from `path` is of the run that `wanted` (identity_of) describes."""
     _verify_hashes(state, path, wanted["data"])
-    mend = f"or train anew with `{_restart(path)}`"
+    mend = f"or train anew with {command(_restart(path))}"
     version = state.get("training_version", 1)
     if version != wanted["training_version"]:
         raise CheckpointError(
@@ -221,7 +221,7 @@ def verify_environment(state: dict[str, Any], path: Path, train_config: TrainCon
             free = "null" if key == "num_threads" else "auto"
             raise CheckpointError(
                 f"{path} was finished with train.{key} {done}, but it is now {wanted}, which gives other figures; set "
-                f"it to {done} or {free}, or train anew with `{_restart(path)}`"
+                f"it to {done} or {free}, or train anew with {command(_restart(path))}"
             )
 
 
@@ -235,14 +235,14 @@ def verify_metrics(state: dict[str, Any], path: Path, last: Path) -> None:
     if not is_same:
         raise CheckpointError(
             f"{path} is missing or is not the file that {last} was written beside; restore it, or train anew with "
-            f"`{_restart(path)}`"
+            f"{command(_restart(path))}"
         )
 
 
 def _verify_hashes(state: dict[str, Any], path: Path, wanted: dict[str, dict[str, str]]) -> None:
     for name, data in wanted.items():
         stored = state["data"][name]
-        anew = f"or train anew with `{_restart(path)}`"
+        anew = f"or train anew with {command(_restart(path))}"
         for key in ("text_sha256", "ids_sha256"):
             if stored[key] != data[key]:
                 raise CheckpointError(
@@ -275,7 +275,7 @@ def verify_same_run(best: dict[str, Any], last: dict[str, Any], folder: Path) ->
     if differing or best["best"] != last["best"]:
         raise CheckpointError(
             f"{folder / BEST} and {folder / LAST} are not of the same run ({', '.join(differing) or 'best'} differs); "
-            f"train anew with `{_restart(folder / LAST)}`"
+            f"train anew with {command(_restart(folder / LAST))}"
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.errors import DataError, ReportError, TokenizerError
+from data.errors import DataError, ReportError, TokenizerError, command
 from data.files import atomic_write
 from model.gpt import MiniGPT
 from model.settings import EvaluateConfig
@@ -202,7 +202,7 @@ def write_nats(path: Path, evaluation: Evaluation) -> None:
 
 def read_nats(path: Path) -> Evaluation:
     """Read what `write_nats` wrote. Raises ReportError for a missing, damaged or inconsistent file."""
-    mend = "remove it and run `make compare` to evaluate again"
+    mend = f"remove it and run {command('make compare')} to evaluate again"
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from data.errors import DataError
+from data.errors import DataError, command
 from data.shapes import check_object, read_object
 from model.settings import Unit
 
@@ -61,9 +61,10 @@ def read_report(path: Path, *, mend: str) -> dict[str, Any]:
     report: dict[str, Any] = read_object(path, {}, mend=mend)
     _check(report, _REPORT, str(path), mend)
     if report["train"]["budget"]["unit"] not in get_args(Unit):
-        raise DataError(f"{path}: train.budget: unknown unit {report['train']['budget']['unit']!r}; run `{mend}`")
+        unit = report["train"]["budget"]["unit"]
+        raise DataError(f"{path}: train.budget: unknown unit {unit!r}; run {command(mend)}")
     if not report["flops_formula"]:
-        raise DataError(f"{path}: key 'flops_formula' is empty; run `{mend}`")
+        raise DataError(f"{path}: key 'flops_formula' is empty; run {command(mend)}")
     return report
 
 
@@ -81,7 +82,7 @@ def _check(value: Any, fields: Mapping[str, Any], where: str, mend: str) -> None
 def check_figure(value: float, where: str, mend: str, *, is_positive: bool = False) -> None:
     """Raise DataError unless `value` is a finite number that is not negative and, if it has to be, not 0."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise DataError(f"{where}: expected a finite number, found {value}; run `{mend}`")
+        raise DataError(f"{where}: expected a finite number, found {value}; run {command(mend)}")
     if value < 0 or (is_positive and value == 0):
         least = "greater than 0" if is_positive else "at least 0"
-        raise DataError(f"{where}: expected a number {least}, found {value}; run `{mend}`")
+        raise DataError(f"{where}: expected a number {least}, found {value}; run {command(mend)}")

@@ -1,38 +1,47 @@
 """Compile the kernels of tokenizers and model once, so that no later command waits; numba keeps them on disk."""
 
+import multiprocessing
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 
-import torch
-
-from model.gpt import MiniGPT
-from model.settings import PRESETS, MiniGPTConfig
-from model.training.gradient import ParallelGradient
-from tokenizer.bpe import BPETokenizer, merge_strings
-from tokenizer.bytelevel import BYTE_CHARACTERS
-from tokenizer.reference import TIE_BREAKS
-from tokenizer.train import TokenizerConfig, learn_merges
+PROCESSES = 2
+"""Training a tokenizer is one kernel that takes as long to compile as all others together, so more would not help."""
 
 
-def main() -> None:
-    """Part of `make setup`: train and encode a few characters by every door, and take one step of both presets."""
-    started = time.perf_counter()
-    character = BPETokenizer.train("low lower lowest", 12, verbose=False)
-    config = TokenizerConfig("byte_bpe", 300, split_pattern="gpt2")
-    training = learn_merges(["low lower lowest"], BYTE_CHARACTERS, config, num_merges=4)
-    merges = merge_strings(BYTE_CHARACTERS, training)
-    byte = BPETokenizer(BYTE_CHARACTERS, merges, kind="byte_bpe", split_pattern="gpt2")
+def compile_training() -> None:
+    """The engine that learns merges: one kernel for every kind and tie rule."""
+    import numpy as np
+
+    from tokenizer.engine.loop import train
+
+    symbols = np.array([0, 1, 0, 1], dtype=np.int32)
+    offsets, weights = np.array([0, 4], dtype=np.int64), np.ones(1, dtype=np.int64)
+    train(symbols, offsets, weights, [b"a", b"b"], num_merges=1, min_pair_frequency=2, tie_break="first_seen")
+
+
+def compile_encoding() -> None:
+    """Counting pretokens, and encoding of short and long texts by both kinds, with and without a split pattern."""
+    from tokenizer.bpe import BPETokenizer
+    from tokenizer.bytelevel import BYTE_CHARACTERS
+    from tokenizer.engine.counts import count_pretokens
+
+    count_pretokens(["low lower lowest"], "gpt2")
+    character = BPETokenizer(list(" elorstw"), [("l", "o")])
+    byte = BPETokenizer(BYTE_CHARACTERS, [("l", "o")], kind="byte_bpe", split_pattern="gpt2")
     for tokenizer in (character, byte):
         tokenizer.encode("lowest")
         tokenizer.encode_documents(["lowest", "low " * 100])
-    for tie_break in TIE_BREAKS:
-        config = TokenizerConfig("char_bpe", 12, tie_break=tie_break)
-        learn_merges(["low lower"], character.base_tokens, config, num_merges=2)
-    _take_steps()
-    print(f"kernels ready after {time.perf_counter() - started:.1f} s")
 
 
-def _take_steps() -> None:
+def compile_model() -> None:
     """The gradient of one tiny batch, with dropout, for both presets."""
+    import torch
+
+    from model.gpt import MiniGPT
+    from model.settings import PRESETS, MiniGPTConfig
+    from model.training.gradient import ParallelGradient
+
     ids = torch.zeros(1, 4, dtype=torch.long)
     for preset in PRESETS:
         config = MiniGPTConfig(
@@ -40,6 +49,28 @@ def _take_steps() -> None:
         )
         with ParallelGradient(MiniGPT(config).train(), num_threads=1) as gradient:
             gradient.backward(ids, ids)
+
+
+PARTS: dict[str, Callable[[], None]] = {  # the longest first
+    "training of tokenizers": compile_training,
+    "encoding": compile_encoding,
+    "model": compile_model,
+}
+"""What is compiled -> the function that does it. Each imports only what it needs, in its own process."""
+
+
+def main() -> None:
+    """Part of `make setup`: compile all parts, two at once, and print the seconds of each."""
+    with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
+        for name, seconds in zip(PARTS, pool.map(seconds_of, PARTS), strict=True):
+            print(f"  kernels, {name}: {seconds:.0f} s", flush=True)
+
+
+def seconds_of(name: str) -> float:
+    """Compile one of PARTS; returns how long that took, in seconds."""
+    started = time.perf_counter()
+    PARTS[name]()
+    return time.perf_counter() - started
 
 
 if __name__ == "__main__":

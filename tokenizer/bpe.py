@@ -4,9 +4,9 @@ One class serves both levels. At character level a base token is a character of 
 string. At byte level the base tokens are the 256 bytes, spelled as GPT-2 spells them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import regex
@@ -32,9 +32,11 @@ from tokenizer.engine.kernels import Int32Array
 from tokenizer.engine.piece import MergeTable
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.reference import TieBreak, Training
+from tokenizer.stored import FILE_TYPES, StoredTokenizer, named, read_tokenizer_file
+from tokenizer.vocabulary import build_tokens, check_special_tokens
 
 BPEKind = Literal["char_bpe", "byte_bpe"]
-FILE_TYPES: dict[BPEKind, str] = {"char_bpe": "character_bpe", "byte_bpe": "byte_bpe"}
+_KINDS: tuple[BPEKind, ...] = get_args(BPEKind)
 _SHORT_TEXT = 2_000  # characters
 _GROUP_CHARACTERS = 1 << 26  # characters encoded in one go
 
@@ -72,10 +74,10 @@ class BPETokenizer:
                     "the base tokens of a byte_bpe are the 256 bytes in GPT-2's spelling, in any order"
                 )
             self._id_of_byte = self._alphabet.ids("".join(BYTE_CHARACTERS))
-        self.tokens, self._pairs = _build_tokens(self.base_tokens, self.merges)
+        self.tokens, self._pairs = build_tokens(self.base_tokens, self.merges)
         self.stoi = {token: index for index, token in enumerate(self.tokens)}
         self.itos = dict(enumerate(self.tokens))
-        self.special_tokens = _check_special_tokens(special_tokens, len(self.tokens))
+        self.special_tokens = check_special_tokens(special_tokens, len(self.tokens))
         self._ranks = kernels.build_ranks(self._pairs)
         self._low_ranks = kernels.build_low_ranks(self._pairs, len(self.base_tokens))
         self._latest_table: MergeTable | None = None
@@ -117,12 +119,26 @@ class BPETokenizer:
     @classmethod
     def from_file(cls, path: Path | str) -> "BPETokenizer":
         """Load and check a tokenizer file; raises TokenizerError saying what is wrong and where."""
-        from tokenizer.load import load_tokenizer  # it imports this module: the one cycle, cut here
-
-        loaded = load_tokenizer(Path(path))
-        if not isinstance(loaded, cls):
-            raise TokenizerError(f"{path} holds a {loaded.kind} tokenizer, not a BPE")
+        stored = read_tokenizer_file(Path(path))
+        if stored.kind not in _KINDS:
+            raise TokenizerError(f"{path} holds a {stored.kind} tokenizer, not a BPE")
+        with named(Path(path)):
+            loaded = cls.from_stored(stored)
+            stored.check(loaded)
         return loaded
+
+    @classmethod
+    def from_stored(cls, stored: StoredTokenizer) -> "BPETokenizer":
+        """The BPE of a file's values; raises TokenizerError naming the merge or token that is wrong."""
+        return cls(
+            stored.base_tokens,
+            stored.merges,
+            kind="char_bpe" if stored.kind == "char_bpe" else "byte_bpe",
+            split_pattern=stored.split_pattern,
+            special_tokens=stored.special_tokens,
+            tie_break=stored.tie_break,
+            trained_on=stored.trained_on,
+        )
 
     @property
     def vocab_size(self) -> int:
@@ -146,7 +162,7 @@ class BPETokenizer:
         """Ids of a text that is too short for looking for repetitions to pay."""
         table = self._table(limit)
         pieces = pretokenize(text, self.split_pattern)
-        raw = np.frombuffer(utf8(text), dtype=np.uint8)
+        raw = np.frombuffer(bytearray(utf8(text)), dtype=np.uint8)  # writable, as in long texts: one compiled kernel
         if raw.size == len(text):
             lengths = [len(piece) for piece in pieces]  # all ASCII
         else:
@@ -290,32 +306,6 @@ def merge_strings(base_tokens: Sequence[str], training: Training) -> list[tuple[
         pairs.append((left, right))
         tokens.append(left + right)
     return pairs
-
-
-def _build_tokens(base_tokens: list[str], merges: list[tuple[str, str]]) -> tuple[list[str], Int32Array]:
-    """All tokens in id order, and the merges as pairs of ids (R, 2); raises TokenizerError."""
-    tokens = list(base_tokens)
-    id_of = {token: index for index, token in enumerate(tokens)}
-    pairs = np.empty((len(merges), 2), dtype=np.int32)
-    for rank, (left, right) in enumerate(merges):
-        for half in (left, right):
-            if half not in id_of:
-                raise TokenizerError(f"merge {rank} ({left!r}, {right!r}): {half!r} is not a token by then")
-        if left + right in id_of:
-            raise TokenizerError(f"merge {rank} ({left!r}, {right!r}) makes {left + right!r}, which exists already")
-        pairs[rank] = id_of[left], id_of[right]
-        id_of[left + right] = len(tokens)
-        tokens.append(left + right)
-    return tokens, pairs
-
-
-def _check_special_tokens(special_tokens: Sequence[str], first_id: int) -> Mapping[str, int]:
-    table: dict[str, int] = {}
-    for token in special_tokens:
-        if not isinstance(token, str) or not token or token in table:
-            raise TokenizerError(f"special token {token!r} is empty, not a string, or stands twice")
-        table[token] = first_id + len(table)
-    return table
 
 
 def _groups(texts: Sequence[str], most_characters: int) -> Iterator[Sequence[str]]:

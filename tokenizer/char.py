@@ -58,8 +58,9 @@ class Alphabet:
                 f"{chr(code)!r} (U+{code:04X}) first at offset {offset}"
                 for offset, code in sorted(zip(offsets.tolist(), unknown.tolist(), strict=True))
             )
+            noun = "character has" if len(unknown) == 1 else "characters have"
             raise TokenizerError(
-                f"{len(unknown)} characters have no token: {named}; train the tokenizer on text that holds them, "
+                f"{len(unknown)} {noun} no token: {named}; train the tokenizer on text that holds them, "
                 "or use a byte kind"
             )
         return ids

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from data.errors import DataError, TokenizerError
+from data.errors import DataError, TokenizerError, command
 from data.files import atomic_write, read_json, sha256_file, write_json
 from data.inputs import TextInput, borders_sha256, inputs_of, is_sealed, seal, text_input
 from data.layout import SPLITS
@@ -193,7 +193,7 @@ def load_encoded(folder: Path, tokenizer: Tokenizer, *, tokenizer_path: Path, ma
     if stored != tokenizer.fingerprint():
         raise DataError(
             f"{manifest_path} was encoded by tokenizer {stored[:12]}…, but {tokenizer_path} is "
-            f"{tokenizer.fingerprint()[:12]}…; run `{make}`"
+            f"{tokenizer.fingerprint()[:12]}…; run {command(make)}"
         )
     return {name: _load_split(folder, name, manifest, tokenizer, make) for name in SPLITS}
 
@@ -206,11 +206,11 @@ def _load_split(folder: Path, name: str, manifest: dict[str, Any], tokenizer: To
     _verify(offsets_path, stored["document_offsets_sha256"], folder / MANIFEST, make)
     ids = torch.load(path, weights_only=True, mmap=True)
     if not (isinstance(ids, torch.Tensor) and ids.dtype == torch.long and ids.ndim == 1):
-        raise DataError(f"{path} does not hold a 1-D long tensor; run `{make}`")
+        raise DataError(f"{path} does not hold a 1-D long tensor; run {command(make)}")
     check_id_range(ids, tokenizer.vocab_size, path, make)
     offsets = np.load(offsets_path, allow_pickle=False)
     if not (offsets.ndim == 1 and len(offsets) and offsets[0] == 0 and offsets[-1] == len(ids)):
-        raise DataError(f"{offsets_path} does not cover the {len(ids)} ids of {path}; run `{make}`")
+        raise DataError(f"{offsets_path} does not cover the {len(ids)} ids of {path}; run {command(make)}")
     return EncodedSplit(
         name=name,
         ids=ids,
@@ -233,10 +233,10 @@ def _borders_of(ids: torch.Tensor, offsets: Int64Array, tokenizer: Tokenizer) ->
 
 def _verify(path: Path, wanted: str, manifest: Path, make: str) -> None:
     if not path.exists():
-        raise DataError(f"{path} does not exist, although {manifest} lists it; run `{make}`")
+        raise DataError(f"{path} does not exist, although {manifest} lists it; run {command(make)}")
     found = sha256_file(path)
     if found != wanted:
-        raise DataError(f"{path} has sha256 {found[:12]}…, but {manifest} says {wanted[:12]}…; run `{make}`")
+        raise DataError(f"{path} has sha256 {found[:12]}…, but {manifest} says {wanted[:12]}…; run {command(make)}")
 
 
 def check_id_range(ids: torch.Tensor, vocab_size: int, path: Path, make: str) -> None:
@@ -247,7 +247,7 @@ def check_id_range(ids: torch.Tensor, vocab_size: int, path: Path, make: str) ->
         position = int(torch.nonzero((ids < 0) | (ids >= vocab_size))[0])
         raise DataError(
             f"{path}: id {int(ids[position])} at position {position} is outside the vocabulary of {vocab_size}; "
-            f"run `{make}`"
+            f"run {command(make)}"
         )
 
 

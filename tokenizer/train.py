@@ -234,7 +234,7 @@ def _require_utf8(split: Split) -> None:
     try:
         utf8(split.text)
     except TokenizerError as error:
-        raise TokenizerError(f"{split.name}: {error}") from error
+        raise TokenizerError(f"{split.name}: {error.text}") from error
 
 
 def _prefix_documents(split: Split, num_chars: int | None) -> list[str]:

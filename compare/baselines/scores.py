@@ -23,7 +23,7 @@ import numpy as np
 from tqdm import tqdm
 
 from compare.baselines.ngram import Float64Array, Int64Array, KneserNey, NGramCounts, alphabet_of, symbols_of
-from data.errors import DataError
+from data.errors import DataError, command
 from data.files import canonical_json, read_json, write_json
 from data.inputs import SEAL, borders_sha256, is_sealed, seal
 from data.splits import Split
@@ -158,7 +158,9 @@ def baselines_of(
     """
     for name, split in splits.items():
         if not split.text:
-            raise DataError(f"the {name} split holds no character, so baselines have no figure; run `make data`")
+            raise DataError(
+                f"the {name} split holds no character, so baselines have no figure; run {command('make data')}"
+            )
     path = cache_folder / FILE
     kept = _read_kept(path, echo)
     keys = {baseline.name: _key(baseline, splits) for baseline in BASELINES}

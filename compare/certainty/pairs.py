@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from compare.certainty.intervals import Estimate, Interval, combined, over_seeds, over_text, t_quantile
 from compare.characters import Float64Array, Int64Array, character_nats, document_char_offsets, document_nats
 from data.config import require
-from data.errors import ReportError
+from data.errors import ReportError, command
 from model.evaluate import Evaluation
 
 Outcome = Literal["a", "b", "equal", "undecided"]
@@ -283,7 +283,7 @@ def _what_decides(text: Estimate, seeds: Estimate, margin: float, num_seeds: int
 def _check(contestants: Mapping[str, Sequence[Evaluation]], seeds: Sequence[int]) -> None:
     """Raise ReportError unless there is one evaluation for each seed, all of the same documents."""
     if not contestants or not seeds:
-        raise ReportError("there is nothing to compare: no contestant or no seed; run `make all`")
+        raise ReportError(f"there is nothing to compare: no contestant or no seed; run {command('make all')}")
     if len(set(seeds)) != len(seeds):
         raise ReportError(f"the seeds {list(seeds)} repeat one; list each seed once")
     reference: tuple[str, Evaluation, NDArray[np.int64]] | None = None
@@ -291,7 +291,7 @@ def _check(contestants: Mapping[str, Sequence[Evaluation]], seeds: Sequence[int]
         if len(evaluations) != len(seeds):
             raise ReportError(
                 f"{name} has {len(evaluations)} runs for the {len(seeds)} seeds {list(seeds)}; "
-                f"run `make train-{name}` to complete them"
+                f"run {command(f'make train-{name}')} to complete them"
             )
         for evaluation in evaluations:
             if not evaluation.num_chars:
@@ -301,5 +301,5 @@ def _check(contestants: Mapping[str, Sequence[Evaluation]], seeds: Sequence[int]
             if evaluation.text_sha256 != reference[1].text_sha256 or not np.array_equal(offsets, reference[2]):
                 raise ReportError(
                     f"{reference[0]} and {name} were scored on different texts or documents "
-                    f"({reference[1].text_sha256[:12]}…, {evaluation.text_sha256[:12]}…); run `make all`"
+                    f"({reference[1].text_sha256[:12]}…, {evaluation.text_sha256[:12]}…); run {command('make all')}"
                 )

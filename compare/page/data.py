@@ -17,7 +17,7 @@ from compare.figures import figure, seeds_in_words
 from compare.page.passage import passage
 from compare.runs import Entry, Run, all_runs, check_comparable
 from compare.table import table_cells
-from data.errors import ReportError
+from data.errors import ReportError, command
 from data.files import canonical_json
 from data.splits import Split
 from model.evaluate import Evaluation
@@ -146,10 +146,12 @@ def _check_text(name: str, evaluation: Evaluation, test: Split) -> None:
     if evaluation.text_sha256 != test.sha256:
         raise ReportError(
             f"{name} was scored on a test text with sha256 {evaluation.text_sha256[:12]}…, but the test split is "
-            f"{test.sha256[:12]}…; run `make all` to score it again"
+            f"{test.sha256[:12]}…; run {command('make all')} to score it again"
         )
     if not np.array_equal(document_char_offsets(evaluation), test.document_offsets):
-        raise ReportError(f"{name}'s documents do not begin where those of the test split do; run `make all`")
+        raise ReportError(
+            f"{name}'s documents do not begin where those of the test split do; run {command('make all')}"
+        )
 
 
 def _contestant(entry: Entry, evaluation: Evaluation) -> dict[str, Any]:

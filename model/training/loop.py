@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import torch
 from torch import nn
 
-from data.errors import DivergedError
+from data.errors import DivergedError, command
 from data.files import atomic_write, sha256_file, write_json
 from model import checkpoint
 from model.batches import windows_of
@@ -200,10 +200,11 @@ class Run:
             raise SaidByProcessZero  # losses and gradients are sums over all processes
         last = self.folder / checkpoint.LAST
         kept = f"{last} keeps the last good state" if last.exists() else "no checkpoint had been saved yet"
+        restart = checkpoint.restart_command(self.identity["contestant"])
         raise DivergedError(
             f"{self.identity['contestant']}: the {what} became {value} at step {self.spent.steps + 1} "
             f"(learning rate {self.learning_rate:.3g}); {kept}; lower train.learning_rate "
-            f"(now {self.config.learning_rate:g}) and run `{checkpoint.restart_command(self.identity['contestant'])}`"
+            f"(now {self.config.learning_rate:g}) and run {command(restart)}"
         )
 
     def _log(self, loss_nats: float, before: float, is_val_due: bool) -> bool:

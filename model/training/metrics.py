@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from data.errors import CheckpointError, DataError
+from data.errors import CheckpointError, DataError, command
 from data.files import read_text, write_text
 from data.shapes import Kinds, check_object
 
@@ -50,7 +50,7 @@ def read_metrics(path: Path, *, mend: str) -> list[dict[str, Any]]:
     Raises DataError naming the damaged line and `mend`, a command; the last line must have its end, or it is cut short.
     """
     if not path.exists():
-        raise DataError(f"{path} does not exist; run `{mend}`")
+        raise DataError(f"{path} does not exist; run {command(mend)}")
     records: list[dict[str, Any]] = []
     *lines, rest = read_text(path).split("\n")
     for number, line in enumerate(lines, start=1):
@@ -58,11 +58,11 @@ def read_metrics(path: Path, *, mend: str) -> list[dict[str, Any]]:
         try:
             record = json.loads(line)
         except json.JSONDecodeError as error:
-            raise DataError(f"{where}: not valid JSON ({error.msg}); run `{mend}`") from error
+            raise DataError(f"{where}: not valid JSON ({error.msg}); run {command(mend)}") from error
         records.append(check_object(record, _FIELDS, where=where, mend=mend))
         for key, value in record.items():
             if type(value) not in (int, float) or not math.isfinite(value):
-                raise DataError(f"{where}: key {key!r} is {value!r}, not a finite number; run `{mend}`")
+                raise DataError(f"{where}: key {key!r} is {value!r}, not a finite number; run {command(mend)}")
     if rest:
-        raise DataError(f"{path}, line {len(lines) + 1}: cut short; run `{mend}`")
+        raise DataError(f"{path}, line {len(lines) + 1}: cut short; run {command(mend)}")
     return records

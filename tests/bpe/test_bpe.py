@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import TokenizerError
+from factories import examples
 from tokenizer import bpe, reference
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer
@@ -141,7 +142,7 @@ def test_lossless(kind: str, split_pattern: SplitPattern, name: str) -> None:
 
 
 @pytest.mark.parametrize("split_pattern", SPLIT_PATTERNS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(text=st.one_of(st.text(), st.text(st.sampled_from("the cat's é\U0001f600\n"))))
 def test_lossless_on_any_text(split_pattern: SplitPattern, text: str) -> None:
     check_lossless(FOREIGN_BYTE_BPE[split_pattern], text)

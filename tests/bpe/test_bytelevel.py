@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import TokenizerError
+from factories import examples
 from tokenizer import bytelevel
 from tokenizer.base import Tokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, BYTE_OF_CHARACTER, ByteTokenizer, StreamingDecoder, num_chars_begun
@@ -57,7 +58,7 @@ def test_lossless(name: str) -> None:
     assert int(tokenizer.token_num_bytes[ids].sum()) == len(ids)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.text())
 def test_lossless_on_any_text(text: str) -> None:
     tokenizer = ByteTokenizer()
@@ -172,7 +173,7 @@ def test_streaming_an_id_out_of_range(index: int) -> None:
         ByteTokenizer().streaming_decoder().push(index)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.integers(0, 255), max_size=20))
 def test_streaming_equals_decoding_at_once(ids: list[int]) -> None:
     tokenizer = ByteTokenizer()

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import TokenizerError
+from factories import examples
 from tokenizer.base import Tokenizer
 from tokenizer.char import Alphabet, CharTokenizer, alphabet_of, check_ids
 from tokenizer.load import load_tokenizer
@@ -44,7 +45,7 @@ def test_lossless(name: str) -> None:
     assert int(tokenizer.token_num_bytes[ids].sum()) == len(text.encode())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.text(min_size=1))
 def test_lossless_on_any_text(text: str) -> None:
     tokenizer = CharTokenizer(alphabet_of([text]))
@@ -82,7 +83,7 @@ def test_every_unknown_character_is_named() -> None:
 
 def test_unknown_characters_beyond_the_table_and_inside_it() -> None:
     tokenizer = CharTokenizer(["\n", "\U0010ffff"])
-    with pytest.raises(TokenizerError, match=r"1 characters have no token: 'q' \(U\+0071\) first at offset 1;"):
+    with pytest.raises(TokenizerError, match=r"1 character has no token: 'q' \(U\+0071\) first at offset 1;"):
         tokenizer.encode("\nq\U0010ffff")
     with pytest.raises(TokenizerError, match=r"\(U\+10FFFF\) first at offset 0;"):
         CharTokenizer(["a"]).encode("\U0010ffff")

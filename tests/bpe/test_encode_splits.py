@@ -241,7 +241,7 @@ def test_a_border_in_the_wrong_place(tmp_path: Path) -> None:
 
 def test_text_that_the_tokenizer_cannot_represent(tmp_path: Path) -> None:
     message = refused(CharTokenizer(sorted(set("the cät satm\n"))), tmp_path)
-    assert message.startswith("1 characters have no token: '\U0001f600' (U+1F600) first at offset 9;")
+    assert message.startswith("1 character has no token: '\U0001f600' (U+1F600) first at offset 9;")
 
 
 def test_a_slice_is_stored_without_its_neighbours(tmp_path: Path) -> None:

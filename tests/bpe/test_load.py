@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import TokenizerError
+from factories import examples
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer
@@ -95,7 +96,7 @@ def test_settings_survive(split_pattern: Any, tie_break: Any, tmp_path: Path) ->
     assert loaded.trained_on == {"kind": "x", "n": 1}
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(characters=st.lists(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12, unique=True))
 def test_any_alphabet_survives(characters: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("alphabet")

@@ -3,9 +3,10 @@
 import doctest
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from factories import examples
 from tokenizer import pretokenize as module
 from tokenizer.pretokenize import SPLIT_PATTERNS, SplitPattern, pretokenize
 from tokenizer_helpers import LOSSLESS_TEXTS
@@ -134,7 +135,7 @@ telling = st.text(st.sampled_from("aZ09 '\n\r\t.,!\u2019\u00a0\u00e9\u0301\u0434
 
 
 @pytest.mark.parametrize("split_pattern", SPLIT_PATTERNS)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(text=st.one_of(telling, st.text()))
 def test_joined_pretokens_are_the_text(split_pattern: SplitPattern, text: str) -> None:
     check_lossless(text, split_pattern)

@@ -1,8 +1,10 @@
 """The verbs as a user runs them: exit codes, one line for a mistake, a traceback for a bug."""
 
 import argparse
+import ast
 import doctest
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,14 +14,15 @@ import pytest
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare import cli
-from data.errors import ConfigError, DataError
+from data.errors import ConfigError, DataError, UserError
+from data.errors import command as make
 from model.training.interrupt import TrainingInterrupted
-from scripts import sample, train
+from scripts import compare, encode, sample, tokenizer, train
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def verb(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def command(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", f"scripts.{name}", *arguments],
         cwd=ROOT,
@@ -40,6 +43,23 @@ def exit_code_of(error: BaseException) -> int:
     return caught.value.code
 
 
+@pytest.fixture
+def here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command in this process: (exit code, what it printed, what it said on stderr)."""
+
+    def run(main: Callable[[], None], *arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["command", *arguments])
+        code = 0
+        try:
+            cli.run(main)
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
 def test_doctests() -> None:
     result = doctest.testmod(cli)
     assert result.attempted > 0
@@ -48,23 +68,23 @@ def test_doctests() -> None:
 
 def test_a_mistake_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["verb", "--config", "demo"])
-    assert exit_code_of(DataError("a  b\n\x1b is broken; run `make data` or `make demo`")) == 2
+    assert exit_code_of(DataError(f"a  b\n\x1b is broken; run {make('make data')} or `make demo`")) == 2
     assert capsys.readouterr().err == "a  b\\n\\x1b is broken; run `make data EXPERIMENT=demo` or `make demo`\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message", "shown"),
     [
-        (["--config", "my texts/a.yaml"], "run `make data`", "run `make data EXPERIMENT='my texts/a.yaml'`"),
-        (["--config", r"a\1b"], "run `make data`", r"run `make data EXPERIMENT='a\1b'`"),
+        (["--config", "my texts/a.yaml"], f"run {make('make data')}", "run `make data EXPERIMENT='my texts/a.yaml'`"),
+        (["--config", r"a\1b"], f"run {make('make data')}", r"run `make data EXPERIMENT='a\1b'`"),
         (
             ["--config", "demo"],
-            "no /tmp/`make data`/x; run `make data`",
+            f"no /tmp/`make data`/x; run {make('make data')}",
             "no /tmp/`make data`/x; run `make data EXPERIMENT=demo`",
         ),
         (
             ["--config", "demo", "--set", "root=run `make data`"],
-            "cannot use run `make data`: x; (run `make encode`)",
+            f"cannot use run `make data`: x; (run {make('make encode')})",
             "cannot use run `make data`: x; (run `make encode EXPERIMENT=demo SET='\"root=run `make data`\"'`)",
         ),
     ],
@@ -72,14 +92,33 @@ def test_a_mistake_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str], mo
 def test_only_the_programs_own_commands_get_the_experiment_case_60(
     arguments: list[str], message: str, shown: str
 ) -> None:
-    assert cli._for_the_user(message, arguments) == shown
+    assert cli._for_the_user(UserError(message), arguments) == shown
+
+
+def test_a_command_stays_one_through_errors_about_errors() -> None:
+    inner = DataError(f"x: {make('make data')}")
+    outer = UserError(f"y `make data`: {inner.text}")
+    assert (str(outer), outer.commands) == ("y `make data`: x: `make data`", ["make data"])
+    assert outer.completed(" A=1") == "y `make data`: x: `make data A=1`"
+
+
+def test_no_message_holds_a_command_as_plain_text() -> None:
+    """Else the command line could not complete it. `make demo` and `make setup` stand for themselves."""
+    plain = re.compile(r"(run|with) `make (?!demo|setup)|(run|with) `$")
+    for package in ("data", "tokenizer", "model", "compare", "bench", "scripts"):
+        for path in (ROOT / package).rglob("*.py"):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in notes:
+                    assert not plain.search(node.value), f"{path}, line {node.lineno}"
 
 
 def test_the_default_experiment_needs_no_name(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["verb"])
-    assert exit_code_of(ConfigError("run `make train-bpe FORCE=1`")) == 2
+    assert exit_code_of(ConfigError(f"run {make('make train-bpe FORCE=1')}")) == 2
     assert capsys.readouterr().err == "run `make train-bpe FORCE=1`\n"
 
 
@@ -102,7 +141,7 @@ def test_an_unknown_experiment_lists_the_known() -> None:
 
 
 def test_no_network_and_no_files_is_one_sentence_with_both_ways_on(tmp_path: Path) -> None:
-    result = verb("data", "--set", f"root={tmp_path}", HF_ENDPOINT="http://127.0.0.1:9", HF_HUB_DISABLE_XET="1")
+    result = command("data", "--set", f"root={tmp_path}", HF_ENDPOINT="http://127.0.0.1:9", HF_HUB_DISABLE_XET="1")
     assert result.returncode == 2, result.stderr
     assert result.stderr.count("\n") == 1
     assert str(tmp_path / "data/raw/wikitext2") in result.stderr
@@ -110,41 +149,38 @@ def test_no_network_and_no_files_is_one_sentence_with_both_ways_on(tmp_path: Pat
     assert "Traceback" not in result.stderr
 
 
-def test_the_verbs_make_what_they_need_and_say_when_there_is_nothing_to_do(tmp_path: Path) -> None:
+def test_commands_make_what_they_need_and_say_when_there_is_nothing_to_do(
+    tmp_path: Path, here: Callable[..., tuple[int, str, str]]
+) -> None:
     values = experiment_values(tmp_path / "run", write_corpus(tmp_path / "texts"))
     config = str(write_experiment(tmp_path / "words.yaml", values))
-    first = verb("compare", "--config", config)
+    first = command("compare", "--config", config)
     assert first.returncode == 0, first.stderr
     assert "bits per character (test)" in first.stdout
     assert "Not held equal:" in first.stdout
     assert "Verdict: " in first.stdout
     assert max(map(len, first.stdout.split("bits per character (test)")[1].split("Not held")[0].split("\n"))) < 100
-    second = verb("compare", "--config", config)
-    assert "Nothing to do: everything was up to date." in second.stdout
-    sample = verb("sample", "--config", config, "--prompt", "the of", "--tokens", "20", "--seed", "3")
-    again = verb("sample", "--config", config, "--prompt", "the of", "--tokens", "20", "--seed", "3")
-    assert sample.returncode == 0, sample.stderr
-    assert sample.stdout.startswith("the of")
-    assert len(sample.stdout) > len("the of\n") + 10
-    assert sample.stdout == again.stdout
-    unknown = verb("sample", "--config", config, "--prompt", "Ω")
-    assert unknown.returncode == 2
-    assert "'Ω' (U+03A9) first at offset 0" in unknown.stderr
+    assert "Nothing to do: everything was up to date." in here(compare.main, "--config", config)[1]
+    options = ("--config", config, "--prompt", "the of", "--tokens", "20", "--seed", "3")
+    code, drawn, _ = here(sample.main, *options)
+    assert code == 0 and drawn.startswith("the of") and len(drawn) > len("the of\n") + 10
+    assert here(sample.main, *options)[1] == drawn
+    code, _, said = here(sample.main, "--config", config, "--prompt", "Ω")
+    assert code == 2 and "'Ω' (U+03A9) first at offset 0" in said
 
 
-def test_the_tutorials_flags(tmp_path: Path) -> None:
+def test_the_tutorials_flags(tmp_path: Path, here: Callable[..., tuple[int, str, str]]) -> None:
     values = experiment_values(tmp_path / "run", write_corpus(tmp_path / "texts"))
     config = str(write_experiment(tmp_path / "words.yaml", values))
-    result = verb(
-        *("tokenizer", "--config", config, "--vocab", "33"),
+    code, printed, _ = here(
+        tokenizer.main,
+        *("--config", config, "--vocab", "33"),
         *("--training-characters", "900", "--min-pair-frequency", "3", "--engine", "reference"),
     )
-    assert result.returncode == 0, result.stderr
-    assert "= 33; stopped: target reached" in result.stdout
+    assert code == 0 and "= 33; stopped: target reached" in printed
     for part in ("longest learned tokens with ids", "first 50 merges", "characters per token", "decoded"):
-        assert part in result.stdout
-    kept = verb("encode", "--config", config)
-    assert "keeps the settings it was given" in kept.stdout
+        assert part in printed
+    assert "keeps the settings it was given" in here(encode.main, "--config", config)[1]
 
 
 def test_train_makes_all_seeds_and_sample_takes_the_one_that_is_named(

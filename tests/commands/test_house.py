@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from setuptools import find_packages
 
+from factories import is_set_up
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ["data", "tokenizer", "model", "compare", "bench", "scripts"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -132,7 +134,7 @@ class TestMake:
         assert "scripts.from_make data" in self.make("-n", "data")
 
     def test_setup_does_nothing_when_it_is_up_to_date(self) -> None:
-        if not list((ROOT / ".venv").glob(".ready-*")):
+        if not is_set_up(ROOT):
             pytest.skip("the tests do not run from `make test`")
         assert "pip" not in self.make("setup")
 

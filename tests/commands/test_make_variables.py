@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from data.errors import ConfigError
+from factories import is_set_up
 from scripts import from_make
 from scripts.from_make import LISTS, MODULES, SWITCHES, TARGET, VALUES, arguments_of, command_of, settings_of
 
@@ -96,7 +97,7 @@ def test_every_variable_that_help_names_has_an_option_and_the_other_way_round() 
 
 
 def test_no_recipe_holds_a_variable_of_the_users() -> None:
-    own = {"RUN", "BIN", "VENV", "READY"}
+    own = {"RUN", "BIN", "VENV", "READY", "DEV", "PIP", "PASSED"}
     for line in MAKEFILE.splitlines():
         if line.startswith("\t"):
             assert set(re.findall(r"\$\((\w+)\)", line)) <= own, line
@@ -163,7 +164,7 @@ def test_case_36_help_set_up_and_the_demo_run_nothing(house: Path) -> None:
 @needs_make
 @pytest.mark.parametrize("text", ["cost $5 or $10 (US$)", '`touch X` "$(shell touch X)"', "-hello", "--", "it's #1;"])
 def test_case_36_case_52_make_trace_traces_the_text_that_was_typed(text: str) -> None:
-    if not list((ROOT / ".venv").glob(".ready-*")):
+    if not is_set_up(ROOT):
         pytest.skip("the tests do not run from `make test`")
     command = ["make", "--no-print-directory", "trace", f"TEXT={text}", "MERGES=0", "JSON=1"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.baselines.ngram import (
@@ -20,6 +20,7 @@ from compare.baselines.ngram import (
 )
 from data.errors import DataError
 from data.splits import Split
+from factories import examples
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 MARK = "<mark>"  # one symbol of the naive model, never a character
@@ -91,7 +92,7 @@ documents = st.lists(st.text("abc\n", max_size=25), min_size=1, max_size=5)
 
 
 @given(documents, documents, st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_it_equals_the_formula_written_naively(train: list[str], test: list[str], order: int) -> None:
     alphabet = alphabet_of([*train, *test])
     nats = model_of(train, alphabet, order).character_nats(split_of(test))
@@ -120,7 +121,7 @@ def total_probability(model: KneserNey, alphabet: str, before: str) -> float:
 
 
 @given(documents, st.text("abcdé\n", max_size=8), st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_it_sums_to_one_after_any_text(train: list[str], before: str, order: int) -> None:
     alphabet = alphabet_of([*train, "abcdé"])
     assert math.isclose(total_probability(model_of(train, alphabet, order), alphabet, before), 1, rel_tol=1e-12)

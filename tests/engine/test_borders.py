@@ -4,9 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from factories import examples
 from tokenizer.engine.borders import CUTS, WHOLE, cutter_for, eight_at_a_time, first_marked, mark_borders, next_border
 from tokenizer.engine.cuts import NEVER, Cuts
 from tokenizer.engine.scan import PATTERN_NUMBERS, character_classes, quick_classes, scan
@@ -66,22 +67,14 @@ def _compile_the_kernels() -> None:
 
 
 @pytest.mark.parametrize("pattern", SCANNED)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(text=texts)
 def test_equal_to_the_pattern(pattern: SplitPattern, text: str) -> None:
     check_borders(text, pattern)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pattern", SCANNED)
-@settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(text=texts)
-def test_equal_to_the_pattern_at_length(pattern: SplitPattern, text: str) -> None:
-    check_borders(text, pattern)
-
-
-@pytest.mark.parametrize("pattern", SCANNED)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(before=texts, text=texts.filter(bool), after=texts)
 def test_a_span_sees_nothing_beyond_its_ends(pattern: SplitPattern, before: str, text: str, after: str) -> None:
     """What stands before the start or behind the end is another document."""
@@ -131,7 +124,7 @@ def test_whole_spans_have_one_border() -> None:
     assert borders_of(b"a b c d", WHOLE, 2, 5, dirty=255) == [3]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.binary(min_size=1, max_size=50), st.sets(st.tuples(st.integers(0, 255), st.integers(0, 255))), st.booleans())
 def test_cuts_are_where_two_bytes_do_not_join(raw: bytes, together: set[tuple[int, int]], of_the_text: bool) -> None:
     joins = np.zeros((256, 256), dtype=np.uint16)
@@ -145,7 +138,7 @@ def test_cuts_are_where_two_bytes_do_not_join(raw: bytes, together: set[tuple[in
 # ------------------------------------------------------------------------------------------------------ eight at a time
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.binary(min_size=8, max_size=40))
 def test_eight_at_a_time(raw: bytes) -> None:
     text = np.frombuffer(bytearray(raw), dtype=np.uint8)
@@ -161,7 +154,7 @@ def test_first_marked_of_every_word() -> None:
         assert first_marked(np.uint64(sum(1 << (8 * k) for k in marked))) == marked[0]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.sets(st.integers(1, 60), min_size=1), st.integers(0, 60))
 def test_next_border(places: set[int], k: int) -> None:
     marks = np.zeros(80, dtype=np.uint8)

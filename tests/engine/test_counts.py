@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import DataError, TokenizerError
+from factories import examples
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.engine import intern
 from tokenizer.engine.counts import (
@@ -89,7 +90,7 @@ def test_counts_texts_that_others_lose(
 
 
 @pytest.mark.parametrize("pattern", SCANNED)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(documents=documents_lists, num_threads=st.integers(1, 4), span_bytes=st.integers(1, 30))
 def test_counts(pattern: SplitPattern, documents: list[str], num_threads: int, span_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -138,7 +139,7 @@ def shards_of(documents: Sequence[str], cuts: Sequence[int], pattern: SplitPatte
 
 
 @pytest.mark.parametrize("pattern", SCANNED)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(documents=documents_lists, cuts=st.lists(st.integers(0, 20), max_size=4), seed=st.integers(0, 99))
 def test_merged_shards_are_the_whole(pattern: SplitPattern, documents: list[str], cuts: list[int], seed: int) -> None:
     shards = shards_of(documents, cuts, pattern)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from factories import examples
 from tokenizer.engine import cuts as module
 from tokenizer.engine.cuts import NEVER, cuts_of, may_cut
 
@@ -43,7 +44,7 @@ def check_sound(text: bytes, tokens: Sequence[bytes], before: bytes, behind: byt
     assert not found & reached(text, tokens), (text, tokens)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(texts, vocabularies, words, words)
 def test_no_token_reaches_across(text: bytes, tokens: list[bytes], before: bytes, behind: bytes) -> None:
     check_sound(text, tokens, before, behind)
@@ -51,15 +52,7 @@ def test_no_token_reaches_across(text: bytes, tokens: list[bytes], before: bytes
     check_sound(text, [*tokens, text[1:4], text[:3], text[-3:]], before, behind)
 
 
-@pytest.mark.slow
-@settings(max_examples=20_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(texts, vocabularies, words, words)
-def test_no_token_reaches_across_at_length(text: bytes, tokens: list[bytes], before: bytes, behind: bytes) -> None:
-    check_sound(text, tokens, before, behind)
-    check_sound(text, [*tokens, text[1:4], text[:3], text[-3:]], before, behind)
-
-
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text("abc", min_size=8, max_size=14), st.lists(st.text("abc", min_size=2, max_size=3), max_size=6))
 def test_cuts_wherever_tokens_of_three_bytes_allow(text: str, tokens: list[str]) -> None:
     """Up to three bytes the window sees all of a token, so that inside a text the rule is exact."""

@@ -6,10 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import TokenizerError
+from factories import examples
 from tokenizer import bpe, reference
 from tokenizer.bpe import BPETokenizer, merge_strings
 from tokenizer.bytelevel import BYTE_CHARACTERS
@@ -120,17 +121,9 @@ def check_encoding(kind: str, split_pattern: SplitPattern, case: Case) -> None:
 
 
 @every_kind
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(case=cases)
 def test_equals_the_reference(kind: str, split_pattern: SplitPattern, case: Case) -> None:
-    check_encoding(kind, split_pattern, case)
-
-
-@pytest.mark.slow
-@every_kind
-@settings(max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(case=cases)
-def test_equals_the_reference_at_length(kind: str, split_pattern: SplitPattern, case: Case) -> None:
     check_encoding(kind, split_pattern, case)
 
 
@@ -154,7 +147,7 @@ def test_documents_are_not_joined() -> None:
 
 
 @pytest.mark.parametrize("kind", ["char_bpe", "byte_bpe"])
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(documents=documents_lists, num_merges=st.integers(0, 40), limit=st.integers(0, 40), span_bytes=sizes)
 def test_no_token_reaches_across_a_cut(
     kind: str, documents: list[str], num_merges: int, limit: int, span_bytes: int

@@ -6,11 +6,12 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from factories import examples
 from tokenizer import reference
-from tokenizer.bpe import BPETokenizer, merge_strings
+from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.engine import loop as engine
 from tokenizer.reference import TIE_BREAKS, TieBreak
@@ -78,29 +79,15 @@ def check_weights(case: TrainingCase, weights: list[int]) -> None:
     assert found == expected
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(training_cases)
 def test_equals_the_reference(case: TrainingCase) -> None:
     check_training(case)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(training_cases, st.lists(st.integers(1, 4), min_size=1, max_size=5))
 def test_weights_equal_repetition(case: TrainingCase, weights: list[int]) -> None:
-    check_weights(case, weights)
-
-
-@pytest.mark.slow
-@settings(max_examples=12_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(training_cases)
-def test_equals_the_reference_at_length(case: TrainingCase) -> None:
-    check_training(case)
-
-
-@pytest.mark.slow
-@settings(max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(training_cases, st.lists(st.integers(1, 4), min_size=1, max_size=5))
-def test_weights_equal_repetition_at_length(case: TrainingCase, weights: list[int]) -> None:
     check_weights(case, weights)
 
 
@@ -175,7 +162,7 @@ def test_minimum_frequency_beyond_32_bits() -> None:
     assert [token for token, *_ in train_on_counts(counts, min_pair_frequency=2**40)] == ["ab"]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(training_cases)
 def test_scaling_all_weights_scales_all_counts(case: TrainingCase) -> None:
     sequences, num_merges, minimum, tie_break = case
@@ -266,37 +253,16 @@ def test_hash_order_decides_nothing() -> None:
 
 # ----------------------------------------------------------------------------------------------- golden values
 
-GOLDEN_100K = "4cd5a473109840c7913d44b292ecba4392207ef1b458301d0d3348fe5398acf0"
-GOLDEN_200K = "41ffd3b6fab75efb146ed78fbfab4aa91d67b6f032fe95e21cfca39ce6d9bfd6"
 
-
-@pytest.mark.parametrize(
-    ("num_chars", "target", "num_merges", "num_tokens", "fingerprint"),
-    [(100_000, 500, 241, 47_689, GOLDEN_100K), (200_000, 600, 341, 87_898, GOLDEN_200K)],
-)
-def test_golden_values_of_wikitext(
-    num_chars: int, target: int, num_merges: int, num_tokens: int, fingerprint: str
-) -> None:
+def test_golden_values_of_200_000_characters() -> None:
+    """The first 100,000 characters are in test_golden.py."""
     whole = read_shared("wikitext2/wiki.test.raw")
-    text = whole[:num_chars]
+    text = whole[:200_000]
     base = sorted(set(whole))
     assert len(base) == 259
-    tokenizer = BPETokenizer.train(text, target, 2, base_tokens=base, verbose=False)
-    assert tokenizer.fingerprint() == fingerprint
-    assert len(tokenizer.merges) == num_merges
+    tokenizer = BPETokenizer.train(text, 600, 2, base_tokens=base, verbose=False)
+    assert tokenizer.fingerprint() == "41ffd3b6fab75efb146ed78fbfab4aa91d67b6f032fe95e21cfca39ce6d9bfd6"
+    assert len(tokenizer.merges) == 341
     ids = tokenizer.encode(text)
-    assert len(ids) == num_tokens
+    assert len(ids) == 87_898
     assert tokenizer.decode(ids) == text
-
-
-@pytest.mark.slow
-def test_the_reference_gives_the_golden_values_too() -> None:
-    whole = read_shared("wikitext2/wiki.test.raw")
-    base = sorted(set(whole))
-    config = TokenizerConfig("char_bpe", 500)
-    training = learn_merges([whole[:100_000]], base, config, num_merges=241, engine_name="reference")
-    assert training == learn_merges([whole[:100_000]], base, config, num_merges=241)
-    assert BPETokenizer(base, merge_strings(base, training)).fingerprint() == GOLDEN_100K
-    id_of = {character: index for index, character in enumerate(base)}
-    pairs = [merge.pair for merge in training.merges]
-    assert len(reference.encode([id_of[character] for character in whole[:100_000]], pairs, 259)) == 47_689

@@ -4,9 +4,10 @@ from functools import cmp_to_key
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from factories import examples
 from tokenizer.engine import heap as module
 from tokenizer.engine.heap import FIRST_SEEN, GREATEST_BYTES, LOWEST_IDS, TokenBytes
 from tokenizer.reference import TIE_BREAKS, choose_pair
@@ -68,7 +69,7 @@ def test_rules_stand_in_the_order_of_their_names() -> None:
 
 
 @pytest.mark.parametrize("rule", [FIRST_SEEN, LOWEST_IDS, GREATEST_BYTES])
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(found=rows)
 def test_rows_come_off_in_order(rule: int, found: list[Row]) -> None:
     queue = Queue(found, rule)
@@ -83,7 +84,7 @@ def test_rows_come_off_in_order(rule: int, found: list[Row]) -> None:
 
 
 @pytest.mark.parametrize("rule", [FIRST_SEEN, LOWEST_IDS, GREATEST_BYTES])
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(found=rows.filter(bool), less=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=30))
 def test_a_row_that_got_worse_sinks_to_its_place(rule: int, found: list[Row], less: list[tuple[int, int]]) -> None:
     queue = Queue(found, rule)
@@ -126,7 +127,7 @@ def test_counts_beyond_32_bits() -> None:
     assert [queue.pop()[2] for _ in found] == [2, 1, 0, 3]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=12))
 def test_token_bytes_are_their_halves_joined(choices: list[tuple[int, int]]) -> None:
     tokens = [b"a", b"bc", b"\xff"]

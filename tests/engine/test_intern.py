@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import TokenizerError
+from factories import examples
 from tokenizer.engine import intern as module
 from tokenizer.engine.borders import CUTS, WHOLE
 from tokenizer.engine.cuts import NEVER, Cuts
@@ -94,21 +95,9 @@ def check_spans(laid_out: TextBytes, spans: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("pattern", SCANNED)
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(documents=documents_lists, num_threads=st.sampled_from(THREADS), span_bytes=st.integers(1, 40))
 def test_equals_the_pattern(pattern: SplitPattern, documents: list[str], num_threads: int, span_bytes: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_SPAN_BYTES", span_bytes)
-        check_documents(documents, pattern, num_threads)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pattern", SCANNED)
-@settings(max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(documents=documents_lists, num_threads=st.sampled_from(THREADS), span_bytes=st.integers(1, 40))
-def test_equals_the_pattern_at_length(
-    pattern: SplitPattern, documents: list[str], num_threads: int, span_bytes: int
-) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_SPAN_BYTES", span_bytes)
         check_documents(documents, pattern, num_threads)
@@ -184,7 +173,7 @@ def test_one_byte_anywhere_makes_another_piece(length: int) -> None:
     check_whole([same, *differing, *filter(None, [same[:-1]]), same + b"\x00", same])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.lists(
         st.one_of(
@@ -263,7 +252,7 @@ def cut_by_hand(document: bytes, joins: np.ndarray) -> list[bytes]:
     return pieces
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     st.lists(st.text("abc", max_size=20), max_size=5),
     st.sets(st.tuples(st.sampled_from(b"abc"), st.sampled_from(b"abc"))),
@@ -299,7 +288,7 @@ def test_never_cut_keeps_documents_whole(monkeypatch: pytest.MonkeyPatch) -> Non
 # --------------------------------------------------------------------------------------------------------------- layout
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.text(max_size=12), max_size=5))
 def test_layout(documents: list[str]) -> None:
     laid_out = text_bytes(documents)

@@ -4,9 +4,10 @@ from itertools import zip_longest
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from factories import examples
 from tokenizer.engine import kernels, piece
 from tokenizer.engine.encode import encode_short
 from tokenizer.reference import TIE_BREAKS, Pair
@@ -60,20 +61,13 @@ def check_encoding(texts: list[list[int]], merges: list[Pair], limit: int) -> No
     assert found == encode_with("reference", texts, merges, BASE_SIZE, min(limit, len(merges)))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(sequences, tables, st.integers(0, 20))
 def test_encode_equals_the_reference(texts: list[list[int]], merges: list[Pair], limit: int) -> None:
     check_encoding(texts, merges, limit)
 
 
-@pytest.mark.slow
-@settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(sequences, tables, st.integers(0, 20))
-def test_encode_equals_the_reference_at_length(texts: list[list[int]], merges: list[Pair], limit: int) -> None:
-    check_encoding(texts, merges, limit)
-
-
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(sequences, tables, st.integers(0, 20))
 def test_limit_is_the_tokenizer_of_the_first_merges(texts: list[list[int]], merges: list[Pair], limit: int) -> None:
     limit = min(limit, len(merges))
@@ -81,7 +75,7 @@ def test_limit_is_the_tokenizer_of_the_first_merges(texts: list[list[int]], merg
     assert limited == encode_with("engine", texts, merges[:limit], BASE_SIZE)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(sequences, tables)
 def test_neighbours_do_not_change_a_pretoken(texts: list[list[int]], merges: list[Pair]) -> None:
     together = encode_with("engine", texts, merges, BASE_SIZE)
@@ -127,19 +121,19 @@ def check_replay(text: list[int], merges: list[Pair], limit: int) -> None:
     assert replay(text, merges, limit) == wanted
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.integers(0, BASE_SIZE - 1), min_size=1, max_size=40), tables, st.integers(0, 20))
 def test_replay_equals_the_reference(text: list[int], merges: list[Pair], limit: int) -> None:
     check_replay(text, merges, limit)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(long_texts, tables, st.integers(0, 20))
 def test_replay_equals_the_reference_on_runs(text: list[int], merges: list[Pair], limit: int) -> None:
     check_replay(text, merges, limit)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(long_texts, max_size=3), sequences, tables, st.integers(0, 20))
 def test_long_and_short_pieces_side_by_side(
     long: list[list[int]], short: list[list[int]], merges: list[Pair], limit: int
@@ -155,13 +149,6 @@ def test_both_ways_agree_where_one_takes_over(difference: int) -> None:
     texts = [[0] * size, ([0, 0, 1] * size)[:size], generator.integers(0, BASE_SIZE, size).tolist()]
     merges = [(0, 0), (3, 3), (1, 3), (0, 1), (2, 2), (4, 4), (5, 5)]
     check_encoding(texts, merges, len(merges))
-
-
-@pytest.mark.slow
-@settings(max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(long_texts, tables, st.integers(0, 20))
-def test_replay_equals_the_reference_at_length(text: list[int], merges: list[Pair], limit: int) -> None:
-    check_replay(text, merges, limit)
 
 
 # --------------------------------------------------------------------------------------------------- pair map
@@ -180,7 +167,7 @@ def rank_or_none(ranks: np.ndarray, pair: Pair) -> int | None:
     return None if rank == NO_RANK else rank
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(pair_lists, pair_lists, st.integers(0, 60))
 def test_ranks_finds_what_it_holds_and_nothing_else(pairs: list[Pair], others: list[Pair], limit: int) -> None:
     ranks = kernels.build_ranks(np.array(pairs, dtype=np.int32).reshape(-1, 2))
@@ -217,7 +204,7 @@ def lookup(keys: np.ndarray, values: np.ndarray, pair: Pair) -> int | None:
     return None if keys[cell] == kernels.NONE else int(values[cell])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(pair_lists, pair_lists)
 def test_a_map_that_grows_loses_nothing(pairs: list[Pair], others: list[Pair]) -> None:
     keys, values = np.full(8, kernels.NONE, dtype=np.int64), np.empty(8, dtype=np.int32)

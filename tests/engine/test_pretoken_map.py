@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from factories import examples
 from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.engine import pretoken_map as module
@@ -79,13 +80,13 @@ def test_pieces_of_one_slot_stay_apart() -> None:
     assert ids.astype(np.uint8).tobytes() == b"".join(pieces * 2)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.binary(min_size=1, max_size=40), st.binary(max_size=9), st.binary(max_size=9))
 def test_a_key_depends_on_the_piece_alone(piece: bytes, before: bytes, after: bytes) -> None:
     assert key(piece) == key(piece, before, after) != int(FREE)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.binary(min_size=1, max_size=7), st.binary(min_size=1, max_size=12))
 def test_a_short_piece_is_its_key(one: bytes, other: bytes) -> None:
     assert (key(one) == key(other)) == (one == other)  # a longer one never has the key of a short one either

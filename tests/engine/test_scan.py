@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import regex
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from factories import examples
 from tokenizer.engine import scan as module
 from tokenizer.engine.scan import ASK, LETTER, NUMBER, OTHER, PATTERN_NUMBERS, SPACE, character_classes, quick_classes
 from tokenizer.pretokenize import SplitPattern, pretokenize
@@ -63,17 +64,9 @@ def _compile_the_kernels() -> None:
 
 
 @pytest.mark.parametrize("pattern", SCANNED)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(text=texts)
 def test_equals_the_pattern(pattern: SplitPattern, text: str) -> None:
-    check_scanner(text, pattern)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pattern", SCANNED)
-@settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(text=texts)
-def test_equals_the_pattern_at_length(pattern: SplitPattern, text: str) -> None:
     check_scanner(text, pattern)
 
 

@@ -1,7 +1,6 @@
 """The Hub: once over real HTTP against a server on this machine, then never again; and one sentence without it."""
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -173,12 +172,10 @@ def test_what_the_hub_does_not_have_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("offline", [False, True])
-def test_no_network_and_no_files_is_one_sentence_within_seconds(tmp_path: Path, offline: bool) -> None:
+def test_no_network_and_no_files_is_one_sentence(tmp_path: Path, offline: bool) -> None:
     environment = {"HF_HUB_OFFLINE": "1"} if offline else {}
     settings = {"source": "wikitext2"}
-    started = time.monotonic()
     done = run_python(PREPARE.replace("{settings!r}", repr(settings)), tmp_path, NOTHING_LISTENS, **environment)
-    assert time.monotonic() - started < 15
     assert done.returncode == 2 and done.stdout == ""
     lines = done.stderr.splitlines()
     assert len(lines) == 1 and lines[0].startswith("cannot reach the Hub for Salesforce/wikitext (")

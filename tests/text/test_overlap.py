@@ -4,11 +4,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.dividing import overlap
 from data.dividing.overlap import Text, covered, shared_groups
+from factories import examples
 
 SHARED = "abcdefghij"
 
@@ -72,7 +73,7 @@ def test_texts_shorter_than_the_length_share_nothing() -> None:
 documents = st.lists(st.text("ab", max_size=14), max_size=6)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(60)
 @given(held_out=documents, train=documents, length=st.integers(1, 6), block=st.sampled_from([1, 3, 1 << 22]))
 def test_equal_to_a_naive_search(held_out: list[str], train: list[str], length: int, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -84,7 +85,7 @@ def test_equal_to_a_naive_search(held_out: list[str], train: list[str], length: 
         assert shared_groups(Text.of(held_out), length).tolist() == naive_groups(held_out, length)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(40)
 @given(held_out=documents, train=documents, length=st.integers(1, 5), num_hashes=st.sampled_from([1, 2, 5]))
 def test_colliding_hashes_change_nothing(held_out: list[str], train: list[str], length: int, num_hashes: int) -> None:
     true_hashes = overlap._hashes

@@ -90,9 +90,7 @@ def test_a_signal_to_any_process_stops_all_at_one_step_and_one_process_goes_on(r
 @pytest.mark.parametrize("rank", [0, 1])
 def test_when_one_process_is_killed_the_others_end_with_one_sentence(root, tmp_path, rank):
     settings = {"checkpoint_every_seconds": 0.0}
-    started = time.perf_counter()
     outcomes = launch(train_tiny, root, tmp_path, {}, settings, {6: (rank, "killed")})
-    assert time.perf_counter() - started < 30
     assert outcomes[rank][0] == "died"
     kind, message, _ = outcomes[1 - rank]
     assert kind == "ProcessLostError" and "\n" not in message

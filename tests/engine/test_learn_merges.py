@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from factories import examples
 from tokenizer.bpe import BPETokenizer, merge_strings
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.engine import intern
@@ -63,16 +64,9 @@ def check_case(case: Case) -> None:
         assert learn_merges(documents, base, config, num_merges=num_merges) == wanted
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(cases)
 def test_equals_the_reference(case: Case) -> None:
-    check_case(case)
-
-
-@pytest.mark.slow
-@settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(cases)
-def test_equals_the_reference_at_length(case: Case) -> None:
     check_case(case)
 
 

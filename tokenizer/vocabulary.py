@@ -1,0 +1,35 @@
+"""The vocabulary that follows from base tokens, merges and special tokens, with everything checked."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from data.errors import TokenizerError
+from tokenizer.engine.kernels import Int32Array
+
+
+def build_tokens(base_tokens: list[str], merges: list[tuple[str, str]]) -> tuple[list[str], Int32Array]:
+    """All tokens in id order, and the merges as pairs of ids (R, 2); raises TokenizerError."""
+    tokens = list(base_tokens)
+    id_of = {token: index for index, token in enumerate(tokens)}
+    pairs = np.empty((len(merges), 2), dtype=np.int32)
+    for rank, (left, right) in enumerate(merges):
+        for half in (left, right):
+            if half not in id_of:
+                raise TokenizerError(f"merge {rank} ({left!r}, {right!r}): {half!r} is not a token by then")
+        if left + right in id_of:
+            raise TokenizerError(f"merge {rank} ({left!r}, {right!r}) makes {left + right!r}, which exists already")
+        pairs[rank] = id_of[left], id_of[right]
+        id_of[left + right] = len(tokens)
+        tokens.append(left + right)
+    return tokens, pairs
+
+
+def check_special_tokens(special_tokens: Sequence[str], first_id: int) -> Mapping[str, int]:
+    """Special token -> id, from `first_id` on; raises TokenizerError naming the one that is wrong."""
+    table: dict[str, int] = {}
+    for token in special_tokens:
+        if not isinstance(token, str) or not token or token in table:
+            raise TokenizerError(f"special token {token!r} is empty, not a string, or stands twice")
+        table[token] = first_id + len(table)
+    return table
