@@ -74,7 +74,8 @@ def clean_part(
         for found in by_seed:
             if len(found) != len(clean):
                 raise ReportError(
-                    f"{name} was scored on {len(found):,} characters, but test holds {len(clean):,}; run {command('make all')}"
+                    f"{name} was scored on {len(found):,} characters, but test holds {len(clean):,}; "
+                    f"run {command('make all')}"
                 )
     return CleanPart(
         characters=int(np.count_nonzero(clean)),
