@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from compare.experiment import Experiment, naming_contestant
+from compare.outputs.comparison import Comparison
 from compare.page.render import HTML
-from compare.report import Materials, comparison_is_up_to_date, write_comparison
+from compare.report import Materials, comparison_on_disk, write_comparison
 from compare.runs import Entry, read_run
 from data import corpus as sources
 from data import splits
 from data.errors import CheckpointError, TokenizerError
-from data.files import read_text
 from data.lock import alone
 from data.show import say
 from data.splits import Split
@@ -276,8 +276,8 @@ class Steps:
             for name in self.experiment.contestants
         ]
 
-    def compare(self) -> str:
-        """The comparison of all contestants, as the text that is printed."""
+    def compare(self) -> Comparison:
+        """The comparison of all contestants, which also lies in the folder of reports."""
         entries = self.entries()
         reports = self.layout.reports
         names = list(self.experiment.contestants)
@@ -288,12 +288,13 @@ class Steps:
             tokenizer_paths={name: self.layout.tokenizer(name) for name in names},
             test={name: self.encode(name)["test"] for name in names},
         )
-        if comparison_is_up_to_date(reports, entries, self.experiment, materials):
+        comparison = comparison_on_disk(reports, entries, self.experiment, materials)
+        if comparison is not None:
             self.echo(f"compare: up to date ({reports})")
-        else:
-            with alone(reports) as has_waited:
-                if has_waited:
-                    return self.compare()
-                write_comparison(reports, self.experiment, entries, materials, echo=self.echo)
-                self._did(f"compare: wrote {reports / HTML}")
-        return read_text(reports / "comparison.txt")
+            return comparison
+        with alone(reports) as has_waited:
+            if has_waited:
+                return self.compare()
+            comparison = write_comparison(reports, self.experiment, entries, materials, echo=self.echo)
+            self._did(f"compare: wrote {reports / HTML}")
+        return comparison

@@ -31,6 +31,8 @@ from data.splits import Split
 FILE = "baselines.json"
 NGRAM_ORDERS = (4, 5, 6)
 """The order of the n-gram is the one of these that needs the fewest bits on val."""
+GUESSES = ("uniform", "order-0")
+"""The baselines that look at no context."""
 
 _BITS_PER_BYTE = 8
 _MAX_THREADS = 4  # more would only hold more copies of the text in memory
@@ -131,8 +133,7 @@ _COMPRESSORS: tuple[tuple[str, Callable[[bytes], bytes], str, str], ...] = (
     ("xz", partial(lzma.compress, preset=9), "preset 9", "it looks back 64 MiB"),
 )
 BASELINES: tuple[Baseline, ...] = (
-    Baseline("uniform", 1, uniform),
-    Baseline("order-0", 1, order_0),
+    *(Baseline(name, 1, guess) for name, guess in zip(GUESSES, (uniform, order_0), strict=True)),
     *(Baseline(name, 1, partial(alone, compress, level)) for name, compress, level, _ in _COMPRESSORS),
     *(
         Baseline(f"{name} after train", 1, partial(primed, compress, f"{level}; {remark}"))

@@ -8,6 +8,7 @@ Shapes: U units (documents or blocks), S seeds.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -72,7 +73,7 @@ class Pair:
     documents: Interval | None
     """Over documents, training noise left out; None with fewer than two documents."""
     blocks: Interval | None
-    """The same over blocks of BLOCK_CHARACTERS, whose neighbours are taken as independent."""
+    """The same over blocks of equal length, whose neighbours are taken as independent."""
     interval: Interval | None
     """Over text and training noise: it decides. None where the text is a single block."""
     margin: float
@@ -80,6 +81,11 @@ class Pair:
     outcome: Outcome
     reason: str
     """Why it is undecided, and what would decide it; empty otherwise."""
+
+    @property
+    def by_seed_sd(self) -> float | None:
+        """Sample standard deviation of the differences over the seeds; None for one."""
+        return float(np.std(self.by_seed, ddof=1)) if len(self.by_seed) > 1 else None
 
     @property
     def difference(self) -> float:
@@ -115,6 +121,7 @@ class Certainty:
     pairs: tuple[Pair, ...]
     baseline: str
     """The contestant that the others are compared with in the verdict."""
+    block_characters: int = BLOCK_CHARACTERS
 
     def spread(self, name: str) -> Spread:
         """The contestant of that name."""
@@ -178,11 +185,20 @@ def summarize(
         name: Spread(name, tuple(seeds), tuple(one.bits_per_char for one in evaluations))
         for name, evaluations in contestants.items()
     }
+    if baseline is not None:
+        require(baseline in contestants, f"baseline: no contestant {baseline!r}; there are {', '.join(names)}")
     pairs = []
     for a, b in combinations(names, 2):
         share = max(EQUAL_SHARE, *((margins or {}).get(name, 0.0) for name in (a, b)))
         pairs.append(
-            _pair(spreads[a], spreads[b], (documents[a], documents[b]), (blocks[a], blocks[b]), margin_share=share)
+            _pair(
+                spreads[a],
+                spreads[b],
+                (documents[a], documents[b]),
+                (blocks[a], blocks[b]),
+                margin_share=share,
+                block_characters=block_characters,
+            )
         )
     first = names[0]
     return Certainty(
@@ -192,11 +208,18 @@ def summarize(
         contestants=tuple(spreads.values()),
         pairs=tuple(pairs),
         baseline=baseline or ("char" if "char" in names else first),
+        block_characters=block_characters,
     )
 
 
 def _pair(
-    a: Spread, b: Spread, documents: tuple[Units, Units], blocks: tuple[Units, Units], *, margin_share: float
+    a: Spread,
+    b: Spread,
+    documents: tuple[Units, Units],
+    blocks: tuple[Units, Units],
+    *,
+    margin_share: float,
+    block_characters: int,
 ) -> Pair:
     by_seed = tuple(one - other for one, other in zip(a.bits_per_char, b.bits_per_char, strict=True))
     over = {
@@ -206,7 +229,7 @@ def _pair(
     text, seeds = over["documents"] or over["blocks"], over_seeds(by_seed)
     margin = margin_share * max(a.mean, b.mean)
     num_units = int(np.count_nonzero((documents if over["documents"] else blocks)[0].num_chars))
-    unit = "documents" if over["documents"] else f"blocks of {BLOCK_CHARACTERS:,} characters"
+    unit = "documents" if over["documents"] else f"blocks of {block_characters:,} characters"
     outcome, reason = decide(text, seeds, margin, num_seeds=len(by_seed), num_units=num_units, unit=unit)
     return Pair(
         a=a.name,
@@ -249,35 +272,48 @@ def decide(
 
 
 def _what_decides(text: Estimate, seeds: Estimate, margin: float, num_seeds: int, num_units: int, unit: str) -> str:
-    """How much more of the same would decide, if the difference stays what it is.
+    """How much more of the same would decide, if the difference and the noise stay what they are.
 
     An interval shrinks with the square root of its units, and with the smaller quantile of more of them.
     """
     difference = abs(seeds.difference)
-    # Either the interval must leave zero, or, for a smaller difference, stay within the margin.
-    target = difference if difference >= margin else max(difference, margin - difference)
+    # The interval of a lead that counts must leave zero; that of a smaller difference must stay within the margin.
+    target = difference if difference >= margin else margin - difference
     seed_variance = seeds.variance * num_seeds  # of one seed
 
-    def half_width(more_seeds: int, times_text: float) -> float:
+    def decides(more_seeds: int, more_units: int) -> bool:
         own = seeds.quantile if more_seeds == num_seeds else t_quantile(max(1.0, more_seeds - 1.0))
-        grown = Estimate(difference, text.variance / times_text, text.quantile)
+        grown = Estimate(difference, text.variance * num_units / more_units, text.quantile)
         width = combined(grown, Estimate(difference, seed_variance / more_seeds, own))
-        return width.quantile * math.sqrt(width.variance)
+        return width.quantile * math.sqrt(width.variance) < target
+
+    def enough_units(given_seeds: int) -> int | None:
+        """The least number of units, rounded up to two figures, that decides with so many seeds."""
+        most = num_units * _MOST_TIMES_TEXT
+        if not decides(given_seeds, most):
+            return None
+        tried = range(num_units + 1, most + 1)
+        return _rounded_up(tried[bisect_left(tried, True, key=lambda units: decides(given_seeds, units))])
 
     ways = []
-    enough_seeds = next((s for s in range(num_seeds + 1, _MOST_SEEDS + 1) if half_width(s, 1.0) < target), None)
+    enough_seeds = next((s for s in range(num_seeds + 1, _MOST_SEEDS + 1) if decides(s, num_units)), None)
     if enough_seeds:
         ways.append(f"about {enough_seeds} seeds (now {num_seeds})")
-    if half_width(num_seeds, _MOST_TIMES_TEXT) < target:
-        times = next(t for t in (2.0**k for k in range(1, 11)) if half_width(num_seeds, t) < target)
-        ways.append(f"about {math.ceil(num_units * times):,} {unit} of test text (now {num_units:,})")
-    if not ways:
-        both = next((s for s in range(2, _MOST_SEEDS + 1) if half_width(max(s, num_seeds), 2.0**s) < target), None)
-        if both is None:
-            return "the difference is too small to be decided by more text or seeds; a larger budget may show one"
-        times = math.ceil(num_units * min(2.0**both, _MOST_TIMES_TEXT))
-        return f"about {max(both, num_seeds)} seeds and {times:,} {unit} of test text together would decide"
-    return f"{' or '.join(ways)} would decide"
+    if units := enough_units(num_seeds):
+        ways.append(f"about {units:,} {unit} of test text (now {num_units:,})")
+    if ways:
+        return f"{' or '.join(ways)} would decide"
+    for both in range(num_seeds + 1, _MOST_SEEDS + 1):
+        if units := enough_units(both):
+            more_text = f"{units:,} {unit} of test text (now {num_units:,})"
+            return f"about {both} seeds (now {num_seeds}) and {more_text} together would decide"
+    return "the difference is too small to be decided by more text or seeds; a larger budget may show one"
+
+
+def _rounded_up(number: int) -> int:
+    """To two figures: 1,237 becomes 1,300."""
+    step: int = 10 ** max(0, len(str(number)) - 2)
+    return -(-number // step) * step
 
 
 def _check(contestants: Mapping[str, Sequence[Evaluation]], seeds: Sequence[int]) -> None:

@@ -25,7 +25,7 @@ def draw_curves(folder: Path, entries: Sequence[Entry]) -> None:
     from matplotlib.figure import Figure
 
     names = picture_names([entry.name for entry in entries])
-    sizes = {entry.name: entry.runs[0].report["tokenizer"]["vocab_size"] for entry in entries}
+    sizes = {entry.name: entry.runs[0].report.tokenizer.vocab_size for entry in entries}
     for picture in curves(entries):
         if picture["quantity"] not in _STEMS:
             continue

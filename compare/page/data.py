@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from compare.characters import RULE, document_char_offsets, document_nats
 from compare.page.passage import passage
 from compare.runs import Entry, Run, all_runs, check_comparable
-from compare.table import table_cells
+from compare.table import Row, table_cells
 from data.errors import ReportError
 from data.files import canonical_json
 from data.splits import Split
@@ -59,10 +59,10 @@ def page_data(
         _check_text(name, evaluation, test)
     data: dict[str, Any] = {
         "experiment": summary["experiment"],
-        "verdict": summary["verdict"],
+        "verdict": summary["answer"],
         "contestants": [_contestant(entry, evaluations[entry.name]) for entry in entries],
         "test": {"num_chars": len(test.text), "num_documents": len(test.document_offsets) - 1},
-        "table": table_cells(summary["rows"]),
+        "table": table_cells([Row.from_json(row) for row in summary["rows"]]),
         "not_held_equal": list(summary["not_held_equal"]),
         "marginal": list(summary.get("marginal_sentences", ())),
         "curves": curves(entries),
@@ -87,13 +87,13 @@ def _check_text(name: str, evaluation: Evaluation, test: Split) -> None:
 
 
 def _contestant(entry: Entry, evaluation: Evaluation) -> dict[str, Any]:
-    tokenizer = entry.runs[0].report["tokenizer"]
+    tokenizer = entry.runs[0].report.tokenizer
     return {
         "name": entry.name,
-        "kind": tokenizer["kind"],
-        "vocab_size": tokenizer["vocab_size"],
+        "kind": tokenizer.kind,
+        "vocab_size": tokenizer.vocab_size,
         "num_seeds": len(entry.runs),
-        "bits_per_char": float(np.mean([run.test["bits_per_char"] for run in entry.runs])),
+        "bits_per_char": float(np.mean([run.test.bits_per_char for run in entry.runs])),
         "chars_per_token": evaluation.num_chars / len(evaluation.nats),
     }
 
@@ -215,16 +215,16 @@ def _provenance(
     groups = [{"title": "Corpus", "items": source}]
     groups.append({"title": "Texts, sha256", "items": [[name, split.sha256] for name, split in splits.items()]})
     for entry in entries:
-        items = [["tokenizer fingerprint", entry.runs[0].report["tokenizer"]["fingerprint"]]]
+        items = [["tokenizer fingerprint", entry.runs[0].report.tokenizer.fingerprint]]
         for run in entry.runs:
-            seed = f", seed {run.report['train']['seed']}"
+            seed = f", seed {run.seed}"
             items += [
                 [f"report.json{seed}", run.report_sha256],
-                [f"checkpoint{seed}", run.report["checkpoint_sha256"]],
-                [f"test losses{seed}", run.test["nats_sha256"]],
+                [f"checkpoint{seed}", run.report.checkpoint_sha256],
+                [f"test losses{seed}", run.test.nats_sha256],
             ]
         groups.append({"title": f"Contestant {entry.name}", "items": items})
-    environment = entries[0].runs[0].report["environment"]
+    environment = entries[0].runs[0].report.stored["environment"]
     items = [[key.replace("_", " "), str(value)] for key, value in environment.items()]
     groups.append({"title": "Training environment", "items": items})
     return groups
