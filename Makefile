@@ -52,7 +52,7 @@ train-%: export MAKE_TARGET = $@
 train-%: $(READY) always ## train and score one contestant: train-char, train-bpe, …; FORCE=1 begins anew; PROCESSES=2
 	@$(RUN) train
 
-compare: $(READY) ## the table, the curves and the verdict
+compare: $(READY) ## the table, the curves and the verdict; FAIL_IF=worse:bpe makes that a failure
 	@$(RUN) compare
 
 sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" TOKENS= TEMPERATURE= TOP_K= SEED= RUN_SEED=
