@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from compare.certainty.decision import Outcome
 from compare.certainty.intervals import Interval
-from compare.certainty.pairs import EQUAL_SHARE, Certainty, Outcome, Pair, Spread
+from compare.certainty.pairs import EQUAL_SHARE, Certainty, Pair, Spread
 
 _OUTCOMES: dict[str, Outcome] = {"a": "a", "b": "b", "equal": "equal", "undecided": "undecided"}
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from compare.certainty.decision import Outcome
 from compare.certainty.intervals import ASSUMED_SEED_SD
-from compare.certainty.pairs import Certainty, Outcome, Pair
+from compare.certainty.pairs import Certainty, Pair
 from data.show import counted
 
 VERSION = 1

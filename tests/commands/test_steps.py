@@ -331,7 +331,7 @@ def test_both_contexts_in_one_experiment(chain: Path) -> None:
     config = read_json(chain / "run/checkpoints/same/config.json")
     assert config["model_config"]["block_size"] == round(16 / mean)
     said = not_held_equal(steps.experiment, entries, [row_of(entry) for entry in entries], {})
-    assert said[0] == "context: char tokens, bpe tokens, same characters"
+    assert said[0] == "context: bpe tokens, char tokens, same characters"
     again, _ = steps_of(chain)
     again.entries()
     assert again.num_done == 0

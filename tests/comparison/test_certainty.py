@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from compare.certainty import intervals
 from compare.certainty.conditions import CANNOT_BE_SAID, HOLDS, condition_of, exit_code
+from compare.certainty.decision import decide
 from compare.certainty.intervals import ASSUMED_SEED_SD, Estimate, Interval, combined, over_seeds, over_text, t_quantile
-from compare.certainty.pairs import Certainty, Pair, Spread, block_units, decide, document_units, summarize
+from compare.certainty.pairs import Certainty, Pair, Spread, block_units, document_units, summarize
 from compare.certainty.stored import certainty_as_json, certainty_from_json
 from compare.certainty.verdict import answer, as_json, how_sure, noise_sentence
 from data.errors import ConfigError, ReportError
