@@ -74,7 +74,7 @@ train-%: $(READY) always ## train and score one contestant: train-char, train-bp
 plan: $(READY) ## before training: steps, epochs, tokens per parameter, seconds, memory, disk, and warnings
 	@$(RUN) plan
 
-compare: $(READY) ## the table, the curves and the verdict
+compare: $(READY) ## the table, the curves and the verdict; FAIL_IF=worse:bpe makes that a failure
 	@$(RUN) compare
 
 sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" TOKENS= TEMPERATURE= TOP_K= SEED= RUN_SEED=

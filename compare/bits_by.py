@@ -47,8 +47,9 @@ KINDS = (
 """Name and description of each kind; the first that fits, non-ASCII before all others."""
 
 CUT_NOTE = (
-    "cut_share is the share of a class's characters that lie in tokens in which characters of other classes begin as "
-    "well: the rule divides the bits of such a token evenly, whoever caused them"
+    "cut_share is the share of a class's characters that stand, whole or in part, in a token with characters of other "
+    "classes: the rule divides the bits of such a token evenly among the characters that begin in it, whoever caused "
+    "them"
 )
 POSITION_NOTE = (
     "characters of the document that stand before this one, the same for every contestant; how many of them the model "
@@ -81,6 +82,8 @@ class _Losses:
     """(C,) under the rule of `compare.characters`."""
     token_starts: Int64Array
     """(tokens in which a character begins,) its first character."""
+    holds_rest: BoolArray
+    """(tokens in which a character begins,) whether the token begins with the last bytes of the character before."""
     context: Int64Array
     """(C,) characters of the document that were in sight."""
 
@@ -95,8 +98,8 @@ def where_bits_go(evaluations: Mapping[str, Evaluation], test_text: str, train_t
     and if one was scored on another text or other documents.
     """
     offsets = _common_documents(evaluations, test_text)
-    losses = {name: _losses_of(evaluation) for name, evaluation in evaluations.items()}
     codes = code_points(test_text)
+    losses = {name: _losses_of(evaluation, codes) for name, evaluation in evaluations.items()}
     words = word_spans(test_text, offsets)
     has_words = is_divided_by_spaces(test_text)
     positions = np.arange(len(codes)) - np.repeat(offsets[:-1], np.diff(offsets))
@@ -200,11 +203,16 @@ def _common_documents(evaluations: Mapping[str, Evaluation], text: str) -> Int64
     return common
 
 
-def _losses_of(evaluation: Evaluation) -> _Losses:
+def _losses_of(evaluation: Evaluation, codes: NDArray[np.uint32]) -> _Losses:
     lengths = evaluation.token_num_chars
+    token_starts = character_starts(evaluation)[:-1][lengths > 0]
+    character_sizes = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
+    byte_of_character = np.cumsum(character_sizes) - character_sizes
+    byte_of_token = np.cumsum(evaluation.token_num_bytes, dtype=np.int64) - evaluation.token_num_bytes
     return _Losses(
         nats=character_nats(evaluation),
-        token_starts=character_starts(evaluation)[:-1][lengths > 0],
+        token_starts=token_starts,
+        holds_rest=byte_of_character[token_starts] > byte_of_token[lengths > 0],
         context=np.repeat(context_seen(evaluation), lengths),
     )
 
@@ -227,11 +235,17 @@ def _fill(spans: Int64Array, values: Int64Array, length: int) -> Int64Array:
     return filled
 
 
-def _cut(token_starts: Int64Array, classes: Int64Array) -> BoolArray:
-    """(C,) whether a character lies in a token in which characters of several `classes` (C,) begin."""
-    lowest, highest = (reduce.reduceat(classes, token_starts) for reduce in (np.minimum, np.maximum))
-    lengths = np.diff(np.append(token_starts, len(classes)))
-    cut: BoolArray = np.repeat(lowest != highest, lengths)
+def _cut(losses: _Losses, classes: Int64Array) -> BoolArray:
+    """(C,) whether a character stands, whole or in part, in a token with characters of several `classes` (C,).
+
+    A token of bytes may hold the rest of one character and the next one; both are cut then.
+    """
+    starts = losses.token_starts
+    lowest, highest = (reduce.reduceat(classes, starts) for reduce in (np.minimum, np.maximum))
+    before = np.where(losses.holds_rest, classes[starts - 1], classes[starts])
+    is_mixed = np.minimum(lowest, before) != np.maximum(highest, before)
+    cut: BoolArray = np.repeat(is_mixed, np.diff(np.append(starts, len(classes))))
+    cut[starts[is_mixed & losses.holds_rest] - 1] = True
     return cut
 
 
@@ -246,7 +260,7 @@ def _class_figures(
         {"num_chars": {}, "bits": {}, "bits_per_char": {}, "cut_share": {}} for _ in range(num_classes)
     ]
     for name, loss in losses.items():
-        cut = _cut(loss.token_starts, classes[name])
+        cut = _cut(loss, classes[name])
         for number, row in enumerate(rows):
             members = np.flatnonzero(classes[name] == number)
             bits = _bits(loss.nats[members])

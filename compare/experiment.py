@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from compare.experiment_file import (
     SHARED_BLOCKS,
     apply_setting,
+    baseline_of,
     check_keys,
     merge,
     root_of,
@@ -89,6 +90,13 @@ class Experiment:
     layout: Layout
     seeds: tuple[int, ...] | None = None
     """Every contestant is trained once with each of them; None: once, with the seed of its train block."""
+    baseline: str | None = None
+    """The contestant that the verdict compares the others with; None: `char`, or else the first."""
+
+    @property
+    def baseline_name(self) -> str:
+        """The contestant that the verdict compares the others with."""
+        return self.baseline or ("char" if "char" in self.contestants else next(iter(self.contestants)))
 
     def contestant(self, name: str) -> Contestant:
         """The contestant called `name`; raises ConfigError with the known names."""
@@ -163,6 +171,7 @@ def _experiment(values: Mapping[str, Any], settings: Sequence[str], path: Path) 
         contestants={name: _contestant(name, own, values, path) for name, own in values["contestants"].items()},
         layout=Layout(root_of(values, path)),
         seeds=seeds_of(values, path),
+        baseline=baseline_of(values, path),
     )
 
 

@@ -16,7 +16,7 @@ from data.yaml_file import PlainWord, parse_yaml
 
 SHARED_BLOCKS = ("model", "train", "evaluate")
 CONTESTANT_KEYS = ("tokenizer", *SHARED_BLOCKS, "context")
-_KEYS = ("corpus", "contestants", *SHARED_BLOCKS, "seeds", "root")
+_KEYS = ("corpus", "contestants", *SHARED_BLOCKS, "baseline", "seeds", "root")
 _MOST_CHARACTERS, _MOST_BYTES = 60, 180  # of a contestant's name, to which file names add some
 _MOST_BYTES_OF_A_NAME = 255  # in every common file system
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}
@@ -125,6 +125,18 @@ def seeds_of(values: Mapping[str, Any], path: Path) -> tuple[int, ...] | None:
     for where, block in blocks.items():
         require("seed" not in block, f"{path}: both seeds and {where}.seed are given; remove one of them")
     return seeds
+
+
+def baseline_of(values: Mapping[str, Any], path: Path) -> str | None:
+    """The key `baseline`: the contestant that the others are compared with; None if there is none."""
+    if values.get("baseline") is None:
+        return None
+    name, known = values["baseline"], list(values["contestants"])
+    require(
+        isinstance(name, str) and name in known,
+        f"{path}: baseline: no contestant {shown(name)}{did_you_mean(str(name), known)}",
+    )
+    return str(name)
 
 
 def root_of(values: Mapping[str, Any], path: Path) -> Path:

@@ -44,16 +44,6 @@ def power_of_ten(log10: float) -> str:
     return f"{digits}e{exponent:+d}"
 
 
-def log10_mean(log10s: Sequence[float]) -> float:
-    """Logarithm of the mean of numbers that are given by their logarithms; none of them has to fit into a float.
-
-    >>> log10_mean([400.0, 400.0]), round(log10_mean([2.0, 0.0]), 6) == round(math.log10(50.5), 6)
-    (400.0, True)
-    """
-    largest = max(log10s)
-    return largest + math.log10(sum(10.0 ** (one - largest) for one in log10s) / len(log10s))
-
-
 def seeds_in_words(seeds: Sequence[int]) -> str:
     """The seeds themselves, or where they take too much room the first, the last and how many they are.
 

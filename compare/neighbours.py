@@ -44,7 +44,7 @@ def sweep_of_this_text(folder: Path, entries: Sequence[Entry], layout: Layout) -
     _require_unedited(sweep, str(path), "make sweep")
     first = entries[0].runs[0]
     is_same = (sweep["test_text_sha256"], sweep["test_borders_sha256"]) == (
-        first.test["text_sha256"],
+        first.test.text_sha256,
         first.test_borders_sha256,
     )
     if not is_same or not _are_there(sweep["reports"], layout):
@@ -67,14 +67,14 @@ def marginal_of_these_runs(folder: Path, entries: Sequence[Entry]) -> dict[str, 
     path = folder / MARGINAL
     if not path.exists():
         return {}
-    checkpoints = {entry.name: [run.report["checkpoint_sha256"] for run in entry.runs] for entry in entries}
+    checkpoints = {entry.name: [run.report.checkpoint_sha256 for run in entry.runs] for entry in entries}
     first, kept = entries[0].runs[0], {}
     for name, found in _read_beside(path, "make marginal").items():
         if not isinstance(found, dict) or found.get("version") != MARGINAL_VERSION:
             continue  # of an older version, which does not say which documents it was measured on
         _require_unedited(found, f"{path}: {name}", f"make marginal CONTESTANT={name}")
         is_same = (found["test_text_sha256"], found["test_borders_sha256"]) == (
-            first.test["text_sha256"],
+            first.test.text_sha256,
             first.test_borders_sha256,
         )
         if is_same and found["checkpoint_sha256"] in checkpoints.get(name, []):

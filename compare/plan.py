@@ -221,7 +221,7 @@ def plans_as_text(plans: Sequence[Plan]) -> str:
         ("memory of a step, MB (estimate)", [figure(plan.memory_bytes / 1e6, "{:,.1f}") for plan in plans]),
         ("disk, MB (estimate)", [figure(plan.disk_bytes / 1e6, "{:,.1f}") for plan in plans]),
     ]
-    names = names_in_tables([{"contestant": plan.contestant} for plan in plans])
+    names = names_in_tables([plan.contestant for plan in plans])
     table = as_text([["", *names.values()], *([label, *cells] for label, cells in rows)])
     notes = wrapped(
         "Figures from steps to FLOPs are of one run. Steps under a budget in characters follow from the mean length "

@@ -15,7 +15,7 @@ from data.layout import Layout
 from model.checkpoint import METRICS, restart_command
 from model.evaluate import Evaluation, describe, read_nats
 from model.report import REPORT, SCORED, nats_path
-from model.report_file import read_report
+from model.report_file import Report, SplitScore, read_report
 from model.training.metrics import read_metrics
 
 _RELATIVE_TOLERANCE = 1e-9  # a float64 sum against the same sum written as JSON
@@ -27,7 +27,7 @@ class Run:
 
     contestant: str
     folder: Path
-    report: dict[str, Any]
+    report: Report
     """report.json."""
     report_sha256: str
     evaluations: dict[str, Evaluation]
@@ -41,21 +41,20 @@ class Run:
         return self.folder / METRICS
 
     @property
-    def test(self) -> dict[str, Any]:
+    def test(self) -> SplitScore:
         """The test split's part of the report."""
-        part: dict[str, Any] = self.report["splits"]["test"]
-        return part
+        return self.report.splits.test
 
     @property
     def test_borders_sha256(self) -> str:
         """Hash of where the documents of the test text begin."""
-        found: str = self.report["inputs"]["texts"]["test"]["borders_sha256"]
+        found: str = self.report.stored["inputs"]["texts"]["test"]["borders_sha256"]
         return found
 
     @property
     def seed(self) -> int:
         """The seed that it was trained with."""
-        return int(self.report["train"]["seed"])
+        return self.report.train.seed
 
 
 @dataclass(frozen=True)
@@ -98,16 +97,16 @@ def read_run(folder: Path) -> Run:
     evaluations = {}
     for split in SCORED:
         path = nats_path(folder, split)
-        stored = report["splits"][split]
+        stored = report.splits.of(split)
         found = sha256_file(path)
-        if found != stored["nats_sha256"]:
+        if found != stored.nats_sha256:
             raise ReportError(
                 f"{path} has sha256 {found[:12]}…, but {folder / REPORT} was written from "
-                f"{stored['nats_sha256'][:12]}…; run {command(again)} to score it again"
+                f"{stored.nats_sha256[:12]}…; run {command(again)} to score it again"
             )
         evaluations[split] = _check_figures(read_nats(path), report, split, path)
     return Run(
-        contestant=report["contestant"],
+        contestant=report.contestant,
         folder=folder,
         report=report,
         report_sha256=sha256_file(folder / REPORT),
@@ -116,33 +115,33 @@ def read_run(folder: Path) -> Run:
     )
 
 
-def _check_metrics(metrics: list[dict[str, Any]], report: dict[str, Any], path: Path) -> list[dict[str, Any]]:
+def _check_metrics(metrics: list[dict[str, Any]], report: Report, path: Path) -> list[dict[str, Any]]:
     """The records, which must have what the curves are drawn from and end where the report says that the run ended."""
-    mend = f"run {command(restart_command(report['contestant']))}"
+    mend = f"run {command(restart_command(report.contestant))}"
     for number, record in enumerate(metrics, start=1):
         missing = [key for key in ("characters", "flops", "seconds") if key not in record]
         if missing:
             raise ReportError(f"{path}, line {number}: key {missing[0]!r} is missing; {mend}")
     ends = metrics[-1]["characters"] if metrics else 0
-    if ends != report["seen"]["characters"] or "val_sample_bits_per_char" not in metrics[-1]:
+    if ends != report.seen.characters or "val_sample_bits_per_char" not in metrics[-1]:
         raise ReportError(
             f"{path} ends after {ends:,} characters, but {path.parent / REPORT} is of a run of "
-            f"{report['seen']['characters']:,}: lines are missing, or the file is of another run; {mend}"
+            f"{report.seen.characters:,}: lines are missing, or the file is of another run; {mend}"
         )
     return metrics
 
 
-def _check_figures(evaluation: Evaluation, report: dict[str, Any], split: str, path: Path) -> Evaluation:
-    stored = report["splits"][split]
-    again = command(f"make train-{report['contestant']}")
+def _check_figures(evaluation: Evaluation, report: Report, split: str, path: Path) -> Evaluation:
+    stored = report.splits.of(split)
+    again = command(f"make train-{report.contestant}")
     mend = f"run {again} to score it again"
-    if evaluation.tokenizer_fingerprint != report["tokenizer"]["fingerprint"]:
+    if evaluation.tokenizer_fingerprint != report.tokenizer.fingerprint:
         raise ReportError(
             f"{path} was scored with tokenizer {evaluation.tokenizer_fingerprint[:12]}…, but the report beside it says "
-            f"{report['tokenizer']['fingerprint'][:12]}…; {mend}"
+            f"{report.tokenizer.fingerprint[:12]}…; {mend}"
         )
-    for name, derived in describe(evaluation, stored["num_words"]).items():
-        found = stored[name]
+    for name, derived in describe(evaluation, stored.num_words).items():
+        found = getattr(stored, name)
         if name == "text_sha256" or found == derived:  # texts are compared with those of the other runs
             continue
         if found is None or derived is None or not math.isclose(found, derived, rel_tol=_RELATIVE_TOLERANCE):
@@ -165,7 +164,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
 
 
 def _check_same_text(first: Run, run: Run, split: str) -> None:
-    ours, theirs = (r.report["splits"][split]["text_sha256"] for r in (first, run))
+    ours, theirs = (r.report.splits.of(split).text_sha256 for r in (first, run))
     if ours != theirs:
         raise ReportError(
             f"{first.contestant} and {run.contestant} were scored on different {split} texts "
@@ -183,7 +182,7 @@ def _check_same_text(first: Run, run: Run, split: str) -> None:
 
 
 def _check_same_tokens(first: Run, run: Run) -> None:
-    ours, theirs = (r.report["tokenizer"]["fingerprint"] for r in (first, run))
+    ours, theirs = (r.report.tokenizer.fingerprint for r in (first, run))
     if ours != theirs:
         raise ReportError(
             f"two runs of {run.contestant} have different tokenizers ({first.folder / REPORT}: {ours[:12]}…, "

@@ -41,7 +41,7 @@ def samples_of(
     folder = entry.runs[0].folder
     model, _ = checkpoint.load_model(folder, "best", tokenizer, tokenizer_path)
     test = entry.runs[0].test
-    num_tokens = max(1, round(_CHARACTERS * test["num_tokens"] / test["num_chars"]))
+    num_tokens = max(1, round(_CHARACTERS * test.num_tokens / test.num_chars))
     return [
         {
             "prompt": prompt,

@@ -5,14 +5,14 @@ from functools import partial
 from pathlib import Path
 
 from compare.experiment import Experiment, naming_contestant
+from compare.outputs.comparison import Comparison
 from compare.page.render import HTML
 from compare.plan import Plan, measured_seconds_per_step, plan_of, warnings_of
-from compare.report import Materials, comparison_is_up_to_date, write_comparison
+from compare.report import Materials, comparison_on_disk, write_comparison
 from compare.runs import Entry, read_run
 from compare.text_steps import TextSteps
 from data import splits
 from data.errors import CheckpointError, command
-from data.files import read_text
 from data.lock import alone
 from data.show import say
 from model import checkpoint
@@ -191,8 +191,8 @@ class Steps(TextSteps):
             plans.append(plan_of(contestant, seeds, encoded, tokenizer, seconds_per_step=seconds))
         return plans
 
-    def compare(self) -> str:
-        """The comparison of all contestants, as the text that is printed."""
+    def compare(self) -> Comparison:
+        """The comparison of all contestants, which also lies in the folder of reports."""
         entries = self.entries()
         reports = self.layout.reports
         names = list(self.experiment.contestants)
@@ -203,12 +203,13 @@ class Steps(TextSteps):
             tokenizer_paths={name: self.layout.tokenizer(name) for name in names},
             test={name: self.encode(name)["test"] for name in names},
         )
-        if comparison_is_up_to_date(reports, entries, self.experiment, materials):
+        comparison = comparison_on_disk(reports, entries, self.experiment, materials)
+        if comparison is not None:
             self.echo(f"compare: up to date ({reports})")
-        else:
-            with alone(reports) as has_waited:
-                if has_waited:
-                    return self.compare()
-                write_comparison(reports, self.experiment, entries, materials, echo=self.echo)
-                self.did(f"compare: wrote {reports / HTML}")
-        return read_text(reports / "comparison.txt")
+            return comparison
+        with alone(reports) as has_waited:
+            if has_waited:
+                return self.compare()
+            comparison = write_comparison(reports, self.experiment, entries, materials, echo=self.echo)
+            self.did(f"compare: wrote {reports / HTML}")
+        return comparison

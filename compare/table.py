@@ -1,19 +1,22 @@
-"""The one table and what was not held equal, as data and as text."""
+"""The one table, as data and as text."""
 
 import math
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from compare.experiment import Experiment
-from compare.figures import NOT_DIVIDED, figure, log10_mean, power_of_ten, seeds_in_words
+from compare.figures import NOT_DIVIDED, figure, power_of_ten, seeds_in_words
 from compare.runs import Entry, all_runs
 from data.show import columns, counted, pad, pad_left, short_names, visible, wrapped
+from model.report_file import SplitScore
 
 TERMINAL_COLUMNS = 99
 _NAME_COLUMNS = 24  # a longer name is a letter in the tables for a terminal
 _BUDGET_COLUMNS = 26  # a budget is a setting: it is written out where that is possible
+_LARGEST_LOG = math.log(sys.float_info.max)
 
 _UNITS = {
     "characters": "characters seen",
@@ -24,134 +27,171 @@ _UNITS = {
 }
 
 
-def row_of(entry: Entry, *, has_words: bool = True) -> dict[str, Any]:
-    """The table's figures for one contestant: means over its seeds.
+@dataclass(frozen=True)
+class Row:
+    """The table's figures for one contestant: over its seeds, on the test split, with sliding windows.
 
-    Test split, sliding windows unless the name says otherwise. Without `has_words` (a text that is not divided by
-    spaces) there is no word perplexity. `log10_word_perplexity` is there for one that no float can hold.
+    Means of what adds up; what is a ratio or an exponential is formed of sums and means: the word perplexity of the
+    mean bits, the tokens of all seeds over the seconds of all seeds. So no two lines of the table contradict.
     """
-    first = entry.runs[0]
-    rows = [_figures(run.report) for run in entry.runs]
-    mean = {key: _mean([row[key] for row in rows]) for key in rows[0]}
-    spread = float(np.std([row["bits_per_char"] for row in rows], ddof=1)) if len(rows) > 1 else None
-    return {
-        "contestant": entry.name,
-        **mean,
-        "word_perplexity": mean["word_perplexity"] if has_words else None,
-        "log10_word_perplexity": _log10_word_perplexity(entry) if has_words else None,
-        "has_words": has_words,
-        "bits_per_char_sd": spread,
-        "learning_rate": first.report["train"]["learning_rate"],
-        "seeds": [run.seed for run in entry.runs],
-    }
+
+    contestant: str
+    bits_per_char: float
+    bits_per_char_sd: float | None
+    """Over seeds; None with one."""
+    bits_per_byte: float
+    disjoint_bits_per_char: float
+    val_bits_per_char: float
+    word_perplexity: float | None
+    """None for a text without words, or one that is not divided by spaces, and where no float can hold it."""
+    log10_word_perplexity: float | None
+    """Its logarithm, which is there for one that no float can hold."""
+    has_words: bool
+    chars_per_token: float
+    vocab_size: int
+    parameters_embedding: int
+    parameters_rest: int
+    block_tokens: int
+    block_characters: float
+    characters_seen: float
+    tokens_seen: float
+    steps: float
+    epochs: float
+    flops: float
+    seconds: float
+    tokens_per_second: float | None
+    """Tokens of all seeds over the seconds of all seeds."""
+    learning_rate: float
+    seeds: tuple[int, ...]
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Row":
+        """The row that `dataclasses.asdict` made a JSON object of."""
+        return cls(**{**value, "seeds": tuple(value["seeds"])})
 
 
-def _log10_word_perplexity(entry: Entry) -> float | None:
-    """Of the mean over the seeds; None for a text without a word."""
-    tests = [run.test for run in entry.runs]
-    if not all(test.get("num_words") for test in tests):
+def row_of(entry: Entry, *, has_words: bool = True) -> Row:
+    """The table's figures for one contestant; `has_words` is false for a text that is not divided by spaces."""
+    reports = [run.report for run in entry.runs]
+    first, tests = reports[0], [run.test for run in entry.runs]
+    bits = [test.bits_per_char for test in tests]
+    log_perplexity = _log_word_perplexity(tests) if has_words else None
+    seconds = math.fsum(report.seen.seconds for report in reports)
+    return Row(
+        contestant=entry.name,
+        bits_per_char=_mean(bits),
+        bits_per_char_sd=float(np.std(bits, ddof=1)) if len(bits) > 1 else None,
+        bits_per_byte=_mean([test.bits_per_byte for test in tests]),
+        disjoint_bits_per_char=_mean([test.disjoint_bits_per_char for test in tests]),
+        val_bits_per_char=_mean([report.splits.val.bits_per_char for report in reports]),
+        word_perplexity=None if log_perplexity is None or log_perplexity > _LARGEST_LOG else math.exp(log_perplexity),
+        log10_word_perplexity=None if log_perplexity is None else log_perplexity / math.log(10),
+        has_words=has_words,
+        chars_per_token=tests[0].num_chars / tests[0].num_tokens,
+        vocab_size=first.tokenizer.vocab_size,
+        parameters_embedding=first.parameters.embedding,
+        parameters_rest=first.parameters.rest,
+        block_tokens=first.block.tokens,
+        block_characters=first.block.mean_characters,
+        characters_seen=_mean([report.seen.characters for report in reports]),
+        tokens_seen=_mean([report.seen.tokens for report in reports]),
+        steps=_mean([report.seen.steps for report in reports]),
+        epochs=_mean([report.seen.epochs for report in reports]),
+        flops=_mean([report.seen.flops for report in reports]),
+        seconds=_mean([report.seen.seconds for report in reports]),
+        tokens_per_second=sum(report.seen.tokens for report in reports) / seconds if seconds else None,
+        learning_rate=first.train.learning_rate,
+        seeds=tuple(run.seed for run in entry.runs),
+    )
+
+
+def _log_word_perplexity(tests: Sequence[SplitScore]) -> float | None:
+    """Natural logarithm of the word perplexity of the mean nats over the seeds; None for a text without a word."""
+    if not tests[0].num_words:
         return None
-    return log10_mean([test["total_nats"] / test["num_words"] / math.log(10) for test in tests])
+    return _mean([test.total_nats for test in tests]) / tests[0].num_words
 
 
-def _mean(values: Sequence[float | int | None]) -> float | int | None:
-    """The mean; a whole number that all seeds share stays one, and what one seed lacks has no mean."""
-    if any(value is None for value in values):
-        return None
+def _mean(values: Sequence[float]) -> float:
+    """The mean; a whole number that all seeds share stays one, however large."""
     if all(value == values[0] for value in values):
         return values[0]
-    return float(np.mean([value for value in values if value is not None]))
-
-
-def _figures(report: Mapping[str, Any]) -> dict[str, Any]:
-    test = report["splits"]["test"]
-    return {
-        "bits_per_char": test["bits_per_char"],
-        "bits_per_byte": test["bits_per_byte"],
-        "disjoint_bits_per_char": test["disjoint_bits_per_char"],
-        "val_bits_per_char": report["splits"]["val"]["bits_per_char"],
-        "word_perplexity": test["word_perplexity"],
-        "chars_per_token": test["num_chars"] / test["num_tokens"],
-        "vocab_size": report["tokenizer"]["vocab_size"],
-        "parameters_embedding": report["parameters"]["embedding"],
-        "parameters_rest": report["parameters"]["rest"],
-        "block_tokens": report["block"]["tokens"],
-        "block_characters": report["block"]["mean_characters"],
-        "characters_seen": report["seen"]["characters"],
-        "tokens_seen": report["seen"]["tokens"],
-        "steps": report["seen"]["steps"],
-        "epochs": report["seen"]["epochs"],
-        "flops": report["seen"]["flops"],
-        "seconds": report["seen"]["seconds"],
-        "tokens_per_second": report["tokens_per_second"],
-    }
+    return float(np.mean(values))
 
 
 def budget_words(entries: Sequence[Entry]) -> str:
     """What was equal, and on how much text it was measured: the end of the verdict."""
     runs = all_runs(entries)
-    budgets = {(run.report["train"]["budget"]["unit"], run.report["train"]["budget"]["amount"]) for run in runs}
+    budgets = {run.report.train.budget for run in runs}
     if len(budgets) == 1:
-        unit, amount = budgets.pop()
-        equal = f"at equal {_UNITS[unit]} ({figure(amount, '{:,}', _BUDGET_COLUMNS)})"
+        budget = budgets.pop()
+        equal = f"at equal {_UNITS[budget.unit]} ({figure(budget.amount, '{:,}', _BUDGET_COLUMNS)})"
     else:
         equal = "under unequal budgets"
-    return f"{equal}, on {counted(runs[0].test['num_chars'], 'test character')}"
+    return f"{equal}, on {counted(runs[0].test.num_chars, 'test character')}"
 
 
-_ROWS = (
-    ("bits per character (test)", "bits_per_char", "{:.4f}"),
-    ("  standard deviation over seeds", "bits_per_char_sd", "{:.4f}"),
-    ("  disjoint windows", "disjoint_bits_per_char", "{:.4f}"),
-    ("  whole val, sliding windows", "val_bits_per_char", "{:.4f}"),
-    ("bits per byte (test)", "bits_per_byte", "{:.4f}"),
-    ("word perplexity (test)", "word_perplexity", "{:,.1f}"),
-    ("characters per token (test)", "chars_per_token", "{:.3f}"),
-    ("vocabulary", "vocab_size", "{:,}"),
-    ("parameters: embedding", "parameters_embedding", "{:,}"),
-    ("parameters: rest", "parameters_rest", "{:,}"),
-    ("block in tokens", "block_tokens", "{:,}"),
-    ("block in characters (mean)", "block_characters", "{:,.0f}"),
-    ("characters seen", "characters_seen", "{:,.0f}"),
-    ("tokens seen", "tokens_seen", "{:,.0f}"),
-    ("optimizer steps", "steps", "{:,.0f}"),
-    ("epochs over train", "epochs", "{:.2f}"),
-    ("training FLOPs", "flops", "{:.3e}"),
-    ("seconds of training", "seconds", "{:,.1f}"),
-    ("tokens per second", "tokens_per_second", "{:,.0f}"),
-    ("learning rate (peak)", "learning_rate", "{:g}"),
-    ("seeds", "seeds", "{}"),
+_ROWS: tuple[tuple[str, Callable[[Row], float | None], str], ...] = (
+    ("bits per character (test)", lambda row: row.bits_per_char, "{:.4f}"),
+    ("  standard deviation over seeds", lambda row: row.bits_per_char_sd, "{:.4f}"),
+    ("  disjoint windows", lambda row: row.disjoint_bits_per_char, "{:.4f}"),
+    ("  whole val, sliding windows", lambda row: row.val_bits_per_char, "{:.4f}"),
+    ("bits per byte (test)", lambda row: row.bits_per_byte, "{:.4f}"),
+    ("word perplexity (test)", lambda row: row.word_perplexity, "{:,.1f}"),
+    ("characters per token (test)", lambda row: row.chars_per_token, "{:.3f}"),
+    ("vocabulary", lambda row: row.vocab_size, "{:,}"),
+    ("parameters: embedding", lambda row: row.parameters_embedding, "{:,}"),
+    ("parameters: rest", lambda row: row.parameters_rest, "{:,}"),
+    ("block in tokens", lambda row: row.block_tokens, "{:,}"),
+    ("block in characters (mean)", lambda row: row.block_characters, "{:,.0f}"),
+    ("characters seen", lambda row: row.characters_seen, "{:,.0f}"),
+    ("tokens seen", lambda row: row.tokens_seen, "{:,.0f}"),
+    ("optimizer steps", lambda row: row.steps, "{:,.0f}"),
+    ("epochs over train", lambda row: row.epochs, "{:.2f}"),
+    ("training FLOPs", lambda row: row.flops, "{:.3e}"),
+    ("seconds of training", lambda row: row.seconds, "{:,.1f}"),
+    ("tokens per second", lambda row: row.tokens_per_second, "{:,.0f}"),
+    ("learning rate (peak)", lambda row: row.learning_rate, "{:g}"),
 )
+_SPREAD, _PERPLEXITY = _ROWS[1][0], _ROWS[5][0]
 
 
-def table_cells(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str] | None = None) -> list[list[str]]:
+def table_cells(rows: Sequence[Row], names: Mapping[str, str] | None = None) -> list[list[str]]:
     """Header and lines of the table as strings: one line for each figure, one column for each contestant.
 
-    A line without any figure, such as the spread over seeds where there is one seed, is left out. `names` are the
-    contestants' names in the header, where they are not the full ones.
+    The line of the spread over seeds is left out where there is one seed. `names` are the contestants' names in the
+    header, where they are not the full ones.
     """
-    contestants = [str(row["contestant"]) for row in rows]
-    cells = [["", *(contestants if names is None else (names[name] for name in contestants))]]
-    for label, key, form in _ROWS:
-        if all(row[key] is None for row in rows) and key == "bits_per_char_sd":
+    cells = [["", *(row.contestant if names is None else names[row.contestant] for row in rows)]]
+    for label, value, form in _ROWS:
+        if label == _SPREAD and all(value(row) is None for row in rows):
             continue
-        cells.append([label, *(_cell(row, key, form) for row in rows)])
-        if key == "word_perplexity" and not all(row["has_words"] for row in rows):
-            cells.append([f"  {NOT_DIVIDED}", *("" for _ in rows)])
-    return cells
+        if label == _PERPLEXITY:
+            cells.append([label, *(_perplexity_cell(row, form) for row in rows)])
+            if not all(row.has_words for row in rows):
+                cells.append([f"  {NOT_DIVIDED}", *("" for _ in rows)])
+        else:
+            cells.append([label, *(figure(value(row), form) for row in rows)])
+    return [*cells, ["seeds", *(seeds_in_words(row.seeds) for row in rows)]]
 
 
-def _cell(row: Mapping[str, Any], key: str, form: str) -> str:
-    if key == "seeds":
-        return seeds_in_words(row[key])
-    if key == "word_perplexity" and row[key] is None and row["log10_word_perplexity"] is not None:
-        return power_of_ten(row["log10_word_perplexity"])
-    return figure(row[key], form)
+def _perplexity_cell(row: Row, form: str) -> str:
+    if row.word_perplexity is None and row.log10_word_perplexity is not None:
+        return power_of_ten(row.log10_word_perplexity)
+    return figure(row.word_perplexity, form)
 
 
-def names_in_tables(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def table_values(rows: Sequence[Row]) -> list[list[str | float | None]]:
+    """The same lines with the figures themselves, in full, for programs; the seeds as one text."""
+    values: list[list[str | float | None]] = [["", *(row.contestant for row in rows)]]
+    for label, value, _ in _ROWS:
+        values.append([label.strip(), *(value(row) for row in rows)])
+    return [*values, ["seeds", *(" ".join(map(str, row.seeds)) for row in rows)]]
+
+
+def names_in_tables(contestants: Sequence[str]) -> dict[str, str]:
     """What the tables for a terminal call each contestant: its name, or a letter where that is long."""
-    return short_names([str(row["contestant"]) for row in rows], _NAME_COLUMNS)
+    return short_names(contestants, _NAME_COLUMNS)
 
 
 def legend(names: Mapping[str, str]) -> list[str]:
@@ -198,26 +238,3 @@ def in_markdown(text: str) -> str:
     """
     escaped = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return escaped.replace("|", "\\|")
-
-
-def not_held_equal(experiment: Experiment, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Sentences about everything that differs between the contestants besides the tokenizer itself."""
-    sentences = [
-        f"{contestant.name}: {override.key} = {override.own!r} where the others have {override.shared!r}"
-        for contestant in experiment.contestants.values()
-        for override in contestant.overrides
-    ]
-    differing = (
-        ("parameters_embedding", "embedding parameters", "{:,}"),
-        ("block_tokens", "block in tokens", "{:,}"),
-        ("block_characters", "context in characters (mean)", "{:,.0f}"),
-        ("tokens_seen", "tokens seen", "{:,.0f}"),
-        ("characters_seen", "characters seen (the last step overshoots a budget in characters)", "{:,.0f}"),
-        ("steps", "optimizer steps (every step takes batch_size blocks)", "{:,.0f}"),
-        ("flops", "training FLOPs", "{:.2e}"),
-        ("seconds", "seconds", "{:,.0f}"),
-    )
-    for key, label, form in differing:
-        if len({row[key] for row in rows}) > 1:
-            sentences.append(f"{label}: " + ", ".join(f"{row['contestant']} {figure(row[key], form)}" for row in rows))
-    return sentences

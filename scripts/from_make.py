@@ -54,6 +54,7 @@ VALUES = {
         "MIN_PAIR_FREQUENCY": "--min-pair-frequency",
     },
     "study": {"MERGES": "--merges", "WIDTH": "--width", "GPT2": "--gpt2"},
+    "compare": {"FAIL_IF": "--fail-if"},
     "tune": {"RATES": "--rates", "BUDGET": "--budget"},
     "bench": {"ROWS": "--rows", "PEERS": "--peers", "REPEAT": "--repeat"},
     "check-gpu": {"PEAK_TFLOPS": "--peak-tflops", "SECONDS_OF_TRAINING": "--seconds"},

@@ -1,6 +1,7 @@
 """A comparison small enough for the page's tests: real tokenizers, made-up losses."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
@@ -14,6 +15,7 @@ from compare.table import row_of
 from data.files import sha256_text
 from data.splits import Split
 from model.evaluate import Evaluation
+from report_helpers import report_of
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPEKind, BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer
@@ -89,6 +91,7 @@ def run_of(name: str, tokenizer: Tokenizer, seed: int = 1) -> Run:
             "num_chars": one.num_chars,
             "num_tokens": len(one.nats),
             "num_documents": len(DOCUMENTS),
+            "total_nats": one.total_nats,
             "bits_per_char": one.bits_per_char,
             "bits_per_byte": one.bits_per_byte,
             "disjoint_bits_per_char": one.disjoint_bits_per_char,
@@ -102,22 +105,19 @@ def run_of(name: str, tokenizer: Tokenizer, seed: int = 1) -> Run:
         | ({"val_sample_bits_per_char": 4.0 - 0.1 * step + 0.05 * seed} if step % 2 == 0 else {})
         for step in range(1, 11)
     ]
-    report = {
+    changes = {
         "contestant": name,
         "tokenizer": {
             "kind": tokenizer.kind,
             "vocab_size": tokenizer.vocab_size,
             "fingerprint": tokenizer.fingerprint(),
         },
-        "parameters": {"embedding": 10, "rest": 20, "total": 30},
-        "block": {"tokens": 16, "mean_characters": 30.0},
-        "seen": {"characters": 1010, "tokens": 900, "steps": 10, "epochs": 1.5, "flops": 12345, "seconds": 2.0},
-        "train": {"learning_rate": 0.001, "seed": seed, "budget": {"unit": "characters", "amount": 1000}},
-        "tokens_per_second": 450.0,
-        "environment": {"device": "cpu", "num_threads": 1, "torch": "2", "dtype": "float32"},
-        "checkpoint_sha256": "c" * 64,
+        "model": {"vocab_size": tokenizer.vocab_size},
+        "train": {"seed": seed},
+        "block": {"mean_characters": 30.0},
         "splits": parts,
     }
+    report = report_of(changes)
     return Run(name, Path(name), report, f"{seed + 100:064x}", evaluations, metrics)
 
 
@@ -136,7 +136,7 @@ def summary_of(entries: Sequence[Entry]) -> dict[str, Any]:
         "text_path": "texts/small & own.txt",
         "model_shape": "2 layers of width 16",
         "batch": "8 blocks of 16 tokens",
-        "rows": [row_of(entry) for entry in entries],
+        "rows": [asdict(row_of(entry)) for entry in entries],
         "not_held_equal": ["tokens seen: a 1 & b 2"],
         "flops_formula": "training FLOPs per token = 6 * N",
         "corpus": {
@@ -160,17 +160,17 @@ def full_summary(entries: Sequence[Entry]) -> dict[str, Any]:
         "blocks": {"low": -0.31, "high": -0.19},
         "by_seed": [-0.25, -0.26],
         "by_seed_sd": 0.007,
-        "verdict": "a",
-        "why": "0.250 fewer bits per character",
+        "interval": {"low": -0.32, "high": -0.18},
+        "margin": 0.01,
+        "outcome": "a",
+        "reason": "",
     }
-    unsure = pair | {"documents": None, "blocks": None, "by_seed": [0.0], "by_seed_sd": None, "verdict": "tie"}
+    unsure = pair | {"documents": None, "blocks": None, "by_seed": [0.0], "by_seed_sd": None, "outcome": "undecided"}
     row = {"num_chars": 100, "bits_per_char": by_name, "cut_share": dict.fromkeys(names, 0.4)}
     class_ = {"bits": by_name} | row
     empty = class_ | {"bits_per_char": dict.fromkeys(names), "cut_share": dict.fromkeys(names)}
     return summary_of(entries) | {
         "statistics": {
-            "resamples": 10_000,
-            "seed": 1,
             "num_documents": len(DOCUMENTS),
             "block_characters": 2000,
             "num_blocks": 3,

@@ -31,6 +31,8 @@ from data.splits import Split
 FILE = "baselines.json"
 NGRAM_ORDERS = (4, 5, 6)
 """The order of the n-gram is the one of these that needs the fewest bits on val."""
+GUESSES = ("uniform", "order-0")
+"""The baselines that look at no context."""
 
 GUESSES = ("uniform", "order-0")
 """The baselines that look at no context."""

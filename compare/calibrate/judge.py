@@ -20,10 +20,10 @@ import yaml
 
 from compare.calibrate.exact_models import OracleModel, UniformModel
 from compare.calibrate.known_sources import KnownSource, grammar_source, markov_source
+from compare.certainty.intervals import Interval, over_text
 from compare.characters import Float64Array, Int64Array, document_nats
 from compare.experiment import load_experiment
 from compare.runs import Run, read_run
-from compare.statistics import Interval, paired_bootstrap
 from compare.steps import Steps
 from data.errors import CheckpointError, DataError
 from data.files import write_text
@@ -35,8 +35,6 @@ MOST_ABOVE = 0.02
 EXACT = 1e-5
 """Relative tolerance for what must be exact: losses are float32, their sum float64."""
 SPLIT_SEEDS = {"train": 1, "val": 2, "test": 3}
-_RESAMPLES = 10_000
-_BOOTSTRAP_SEED = 1
 
 
 @dataclass(frozen=True)
@@ -266,16 +264,16 @@ def write_experiment(plan: Plan, documents: Mapping[str, Sequence[str]], root: P
 
 
 def _interval(bits: Float64Array, others: Float64Array, num_chars: Int64Array) -> Interval:
-    interval = paired_bootstrap(bits, others, num_chars, resamples=_RESAMPLES, seed=_BOOTSTRAP_SEED)
-    if interval is None:
+    estimate = over_text(bits, others, num_chars)
+    if estimate is None:
         raise DataError(f"{len(num_chars)} test document has no interval; draw at least two, from a longer test text")
-    return interval
+    return estimate.interval
 
 
 def _trained(run: Run, own: Float64Array, lengths: Int64Array) -> Trained:
     evaluation = run.evaluations["test"]
     bits = document_nats(evaluation) / math.log(2)
-    return Trained(run.contestant, run.test["bits_per_char"], evaluation.num_chars, _interval(bits, own, lengths))
+    return Trained(run.contestant, run.test.bits_per_char, evaluation.num_chars, _interval(bits, own, lengths))
 
 
 def _exact_figures(plan: Plan, steps: Steps, own: Float64Array, lengths: Int64Array) -> list[Exact]:

@@ -1,13 +1,18 @@
 """95 % intervals of a difference in bits per character, over text and over training noise.
 
 - Text: the difference is a ratio of sums, bits over characters, over units (documents) that are a sample of the text.
-  Its variance is that of the ratio estimator (Cochran, Sampling Techniques, 1977, chapter 6). The quantile is Student's
-  t, with as many degrees of freedom as there are effective units less one (Kish: (sum c)^2 / sum c^2, since a long
-  document weighs more than a short one).
+  Its variance is that of the ratio estimator (Cochran, Sampling Techniques, 1977, chapter 6), each squared residual
+  over its expected share, because a long document pulls the ratio towards itself (Bell and McCaffrey, Survey
+  Methodology, 2002). The quantile is Student's t, with as many degrees of freedom as there are effective units less
+  one (Kish: (sum c)^2 / sum c^2, since a long document weighs more than a short one).
 - Training: the variance of the differences by seed, over the number of seeds. With one seed it is unknown, and
   ASSUMED_SEED_SD is taken for each contestant; the report says so.
 - Both: the variances are added; the quantile is the mean of both quantiles, weighted by the variances (Cochran and Cox,
   Experimental Designs, 1957). To add degrees of freedom instead (Satterthwaite) covers 87 % with two seeds.
+
+Simulated coverage of the 95 % intervals, with 2 to 100 units of equal length or of log-normal lengths (sigma 0.5 to
+1.5): over text 94 to 98 %; over seeds 95 %; over both 93 to 99.5 %, the highest with two seeds and two documents. Where
+there is so little to go by the interval is rather too wide than too narrow.
 
 Shapes: U units.
 """
@@ -75,15 +80,17 @@ def over_text(bits_a: Float64Array, bits_b: Float64Array, num_chars: Int64Array 
     Units without characters are left out; fewer than two give None.
     """
     kept = num_chars > 0
-    difference, chars = (bits_a - bits_b)[kept], num_chars[kept].astype(np.float64)
-    num_units, total = len(chars), chars.sum()
-    if num_units < 2:
+    difference, chars = (bits_a - bits_b)[kept], num_chars[kept]
+    if len(chars) < 2:
         return None
+    total, squares = int(chars.sum()), int((chars**2).sum())
     mean = math.fsum(difference) / total
-    residuals = difference - mean * chars
-    variance = num_units / (num_units - 1) * math.fsum(residuals**2) / total**2
-    effective_units = total**2 / math.fsum(chars**2)
-    return Estimate(mean, variance, t_quantile(max(1.0, effective_units - 1.0)))
+    residuals = (difference - mean * chars) / total
+    # What a squared residual has on average of the variance of one unit, if all units vary alike: 1 - 2 w_i + sum w^2
+    # for weights w = chars / total, written without a difference of nearly equal numbers.
+    shares = ((total - chars) ** 2 + (squares - chars**2)) / float(total) ** 2
+    variance = math.fsum(residuals**2 / shares)
+    return Estimate(mean, variance, t_quantile(max(1.0, total**2 / squares - 1.0)))
 
 
 def over_seeds(by_seed: Sequence[float]) -> Estimate:

@@ -11,24 +11,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.certainty.intervals import Estimate, Interval, combined, over_seeds, over_text, t_quantile
+from compare.certainty.decision import Outcome, decide
+from compare.certainty.intervals import Interval, combined, over_seeds, over_text
 from compare.characters import Float64Array, Int64Array, character_nats, document_char_offsets, document_nats
 from data.config import require
 from data.errors import ReportError, command
 from model.evaluate import Evaluation
 
-Outcome = Literal["a", "b", "equal", "undecided"]
-"""Which of a pair is better, that they are equal, or that it cannot be said."""
-
 EQUAL_SHARE = 0.005
 """A difference below this share of the larger figure is none: the canonical segmentation bounds BPE only from above."""
 BLOCK_CHARACTERS = 2000
-_MOST_SEEDS, _MOST_TIMES_TEXT = 50, 1000  # beyond them more of the same does not decide in practice
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ class Pair:
     documents: Interval | None
     """Over documents, training noise left out; None with fewer than two documents."""
     blocks: Interval | None
-    """The same over blocks of BLOCK_CHARACTERS, whose neighbours are taken as independent."""
+    """The same over blocks of equal length, whose neighbours are taken as independent."""
     interval: Interval | None
     """Over text and training noise: it decides. None where the text is a single block."""
     margin: float
@@ -80,6 +76,11 @@ class Pair:
     outcome: Outcome
     reason: str
     """Why it is undecided, and what would decide it; empty otherwise."""
+
+    @property
+    def by_seed_sd(self) -> float | None:
+        """Sample standard deviation of the differences over the seeds; None for one."""
+        return float(np.std(self.by_seed, ddof=1)) if len(self.by_seed) > 1 else None
 
     @property
     def difference(self) -> float:
@@ -115,6 +116,7 @@ class Certainty:
     pairs: tuple[Pair, ...]
     baseline: str
     """The contestant that the others are compared with in the verdict."""
+    block_characters: int = BLOCK_CHARACTERS
 
     def spread(self, name: str) -> Spread:
         """The contestant of that name."""
@@ -178,11 +180,20 @@ def summarize(
         name: Spread(name, tuple(seeds), tuple(one.bits_per_char for one in evaluations))
         for name, evaluations in contestants.items()
     }
+    if baseline is not None:
+        require(baseline in contestants, f"baseline: no contestant {baseline!r}; there are {', '.join(names)}")
     pairs = []
     for a, b in combinations(names, 2):
         share = max(EQUAL_SHARE, *((margins or {}).get(name, 0.0) for name in (a, b)))
         pairs.append(
-            _pair(spreads[a], spreads[b], (documents[a], documents[b]), (blocks[a], blocks[b]), margin_share=share)
+            _pair(
+                spreads[a],
+                spreads[b],
+                (documents[a], documents[b]),
+                (blocks[a], blocks[b]),
+                margin_share=share,
+                block_characters=block_characters,
+            )
         )
     first = names[0]
     return Certainty(
@@ -192,11 +203,18 @@ def summarize(
         contestants=tuple(spreads.values()),
         pairs=tuple(pairs),
         baseline=baseline or ("char" if "char" in names else first),
+        block_characters=block_characters,
     )
 
 
 def _pair(
-    a: Spread, b: Spread, documents: tuple[Units, Units], blocks: tuple[Units, Units], *, margin_share: float
+    a: Spread,
+    b: Spread,
+    documents: tuple[Units, Units],
+    blocks: tuple[Units, Units],
+    *,
+    margin_share: float,
+    block_characters: int,
 ) -> Pair:
     by_seed = tuple(one - other for one, other in zip(a.bits_per_char, b.bits_per_char, strict=True))
     over = {
@@ -206,7 +224,7 @@ def _pair(
     text, seeds = over["documents"] or over["blocks"], over_seeds(by_seed)
     margin = margin_share * max(a.mean, b.mean)
     num_units = int(np.count_nonzero((documents if over["documents"] else blocks)[0].num_chars))
-    unit = "documents" if over["documents"] else f"blocks of {BLOCK_CHARACTERS:,} characters"
+    unit = "documents" if over["documents"] else f"blocks of {block_characters:,} characters"
     outcome, reason = decide(text, seeds, margin, num_seeds=len(by_seed), num_units=num_units, unit=unit)
     return Pair(
         a=a.name,
@@ -219,65 +237,6 @@ def _pair(
         outcome=outcome,
         reason=reason,
     )
-
-
-def decide(
-    text: Estimate | None, seeds: Estimate, margin: float, *, num_seeds: int, num_units: int, unit: str
-) -> tuple[Outcome, str]:
-    """The outcome of a difference a - b, and where it is undecided the reason with what would decide it.
-
-    Equal: the whole interval lies within the margin (a test of equivalence). Better: the interval lies on one side of
-    zero, and the lead is not smaller than the margin. Anything else is undecided.
-    """
-    if text is None:
-        return "undecided", "the test text is too short for an interval; give more test text"
-    both = combined(text, seeds)
-    if both.interval.is_within(margin):
-        return "equal", ""
-    if not both.interval.holds_zero and abs(both.difference) >= margin:
-        return ("a" if both.difference < 0 else "b"), ""
-    if num_seeds == 1 and not text.interval.holds_zero:
-        why = (
-            f"one seed: another training may change the difference by {1.96 * math.sqrt(seeds.variance):.3f} "
-            "(assumed noise), which is not excluded"
-        )
-    elif both.interval.holds_zero:
-        why = f"the interval of the difference holds zero and reaches beyond {margin:.3f}"
-    else:
-        why = f"the lead is below {margin:.3f}, the smallest difference that counts, and may be above it"
-    return "undecided", f"{why}; {_what_decides(text, seeds, margin, num_seeds, num_units, unit)}"
-
-
-def _what_decides(text: Estimate, seeds: Estimate, margin: float, num_seeds: int, num_units: int, unit: str) -> str:
-    """How much more of the same would decide, if the difference stays what it is.
-
-    An interval shrinks with the square root of its units, and with the smaller quantile of more of them.
-    """
-    difference = abs(seeds.difference)
-    # Either the interval must leave zero, or, for a smaller difference, stay within the margin.
-    target = difference if difference >= margin else max(difference, margin - difference)
-    seed_variance = seeds.variance * num_seeds  # of one seed
-
-    def half_width(more_seeds: int, times_text: float) -> float:
-        own = seeds.quantile if more_seeds == num_seeds else t_quantile(max(1.0, more_seeds - 1.0))
-        grown = Estimate(difference, text.variance / times_text, text.quantile)
-        width = combined(grown, Estimate(difference, seed_variance / more_seeds, own))
-        return width.quantile * math.sqrt(width.variance)
-
-    ways = []
-    enough_seeds = next((s for s in range(num_seeds + 1, _MOST_SEEDS + 1) if half_width(s, 1.0) < target), None)
-    if enough_seeds:
-        ways.append(f"about {enough_seeds} seeds (now {num_seeds})")
-    if half_width(num_seeds, _MOST_TIMES_TEXT) < target:
-        times = next(t for t in (2.0**k for k in range(1, 11)) if half_width(num_seeds, t) < target)
-        ways.append(f"about {math.ceil(num_units * times):,} {unit} of test text (now {num_units:,})")
-    if not ways:
-        both = next((s for s in range(2, _MOST_SEEDS + 1) if half_width(max(s, num_seeds), 2.0**s) < target), None)
-        if both is None:
-            return "the difference is too small to be decided by more text or seeds; a larger budget may show one"
-        times = math.ceil(num_units * min(2.0**both, _MOST_TIMES_TEXT))
-        return f"about {max(both, num_seeds)} seeds and {times:,} {unit} of test text together would decide"
-    return f"{' or '.join(ways)} would decide"
 
 
 def _check(contestants: Mapping[str, Sequence[Evaluation]], seeds: Sequence[int]) -> None:

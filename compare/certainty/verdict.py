@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from compare.certainty.decision import Outcome
 from compare.certainty.intervals import ASSUMED_SEED_SD
-from compare.certainty.pairs import BLOCK_CHARACTERS, Certainty, Pair
+from compare.certainty.pairs import Certainty, Pair
 from data.show import counted
 
 VERSION = 1
@@ -20,7 +21,7 @@ def answer(certainty: Certainty, stronger: Sequence[str] = ()) -> str:
     base = certainty.baseline
     groups: dict[str, list[str]] = {"better": [], "equal": [], "worse": [], "undecided": []}
     for pair in certainty.pairs_with_baseline:
-        groups[_seen_from(pair, base)].append(pair.b if pair.a == base else pair.a)
+        groups[seen_from(pair, base)].append(pair.b if pair.a == base else pair.a)
     sentences = [_too_little(stronger)] if stronger else []
     if groups["better"]:
         sentences.append(f"{_listed(groups['better'])} {_is(groups['better'])} better than {base}.")
@@ -30,7 +31,9 @@ def answer(certainty: Certainty, stronger: Sequence[str] = ()) -> str:
         sentences.append(f"{_listed(groups['worse'])} {_is(groups['worse'])} worse than {base}.")
     if groups["undecided"]:
         sentences.append(f"Not decided between {base} and {_listed(groups['undecided'], 'or')}.")
-    return " ".join(sentences) or f"{base} is the only contestant."
+    if not certainty.pairs:
+        sentences.append(f"{base} is the only contestant.")
+    return " ".join(sentences)
 
 
 def how_sure(certainty: Certainty) -> list[str]:
@@ -65,7 +68,7 @@ def evidence(pair: Pair, certainty: Certainty) -> str:
     if pair.documents is not None:
         over = counted(certainty.num_documents, "document")
     else:
-        over = f"{counted(certainty.num_blocks, 'block')} of {BLOCK_CHARACTERS:,} characters of one document"
+        over = f"{counted(certainty.num_blocks, 'block')} of {certainty.block_characters:,} characters of one document"
     return f"95 % interval {pair.lead_interval}, over {over} and {seeds}"
 
 
@@ -81,7 +84,21 @@ def noise_sentence(certainty: Certainty) -> str | None:
 
 
 def as_json(certainty: Certainty, *, test_chars: int, budget: str, stronger: Sequence[str] = ()) -> dict[str, Any]:
-    """verdict.json: the verdict for programs. docs/method.md describes the keys."""
+    """verdict.json: the verdict for programs.
+
+    - `version`: of this form; it goes up when a key changes its meaning or goes
+    - `answer`: the answer in sentences; `budget`: what was held equal, in words
+    - `baseline`: the contestant that the others are compared with
+    - `stronger_than_all_models`: n-grams and compressors that need fewer bits per character than every contestant
+    - `test_characters`, `documents`, `seeds`: what it rests on
+    - `training_noise`: `measured` over the seeds, or `assumed` where there is one
+    - `contestants`: by name `bits_per_char` (mean over the seeds), `by_seed` (in the order of `seeds`), `sd` (null for
+      one seed)
+    - `pairs`: every pair `a`, `b`: `difference` (a minus b, bits per character: negative where a is better),
+      `interval` (95 %, over text and training noise: `low`, `high`; null where the test text is too short for one),
+      `margin` (differences up to it are none), `outcome` (`a_better`, `b_better`, `equal`, `undecided`) and `reason`
+      (why it is undecided, and what would decide it; else empty)
+    """
     return {
         "version": VERSION,
         "answer": answer(certainty, stronger),
@@ -101,7 +118,7 @@ def as_json(certainty: Certainty, *, test_chars: int, budget: str, stronger: Seq
 
 
 def _pair_json(pair: Pair) -> dict[str, Any]:
-    names: Mapping[str, str] = {"a": "better", "b": "worse", "equal": "equal", "undecided": "undecided"}
+    names: Mapping[Outcome, str] = {"a": "a_better", "b": "b_better", "equal": "equal", "undecided": "undecided"}
     return {
         "a": pair.a,
         "b": pair.b,
@@ -113,8 +130,8 @@ def _pair_json(pair: Pair) -> dict[str, Any]:
     }
 
 
-def _seen_from(pair: Pair, base: str) -> str:
-    """What the other one of the pair is, seen from `base`."""
+def seen_from(pair: Pair, base: str) -> str:
+    """What the other one of the pair is, seen from `base`: `better`, `worse`, `equal` or `undecided`."""
     if pair.outcome in ("equal", "undecided"):
         return pair.outcome
     winner = pair.a if pair.outcome == "a" else pair.b

@@ -6,6 +6,7 @@ to choose and are lines of reference. Nothing is asked of the experiment but one
 
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def sweep_of(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]
     check_is_sweep(experiment)
     runs = all_runs(entries)
     check_comparable(runs)
-    budgets = [run.report["train"]["budget"] for run in runs]
+    budgets = [asdict(run.report.train.budget) for run in runs]
     points, references = [], []
     for entry in entries:
         config = experiment.contestant(entry.name).tokenizer
@@ -62,7 +63,7 @@ def sweep_of(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]
     return {
         "version": VERSION,
         "experiment": experiment.name,
-        "test_text_sha256": runs[0].test["text_sha256"],
+        "test_text_sha256": runs[0].test.text_sha256,
         "test_borders_sha256": runs[0].test_borders_sha256,
         "budget": budgets[0] if all(budget == budgets[0] for budget in budgets) else None,
         "points": sorted(points, key=lambda point: (*_line_of(point), point["vocab_size"], point["contestant"])),
@@ -76,17 +77,17 @@ def sweep_of(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]
 def _figures(entry: Entry) -> dict[str, Any]:
     report = entry.runs[0].report  # what does not depend on the seed
     test = entry.runs[0].test
-    bits = [run.test["bits_per_char"] for run in entry.runs]
+    bits = [run.test.bits_per_char for run in entry.runs]
     return {
         "contestant": entry.name,
-        "kind": report["tokenizer"]["kind"],
-        "vocab_size": report["tokenizer"]["vocab_size"],
+        "kind": report.tokenizer.kind,
+        "vocab_size": report.tokenizer.vocab_size,
         "bits_per_char": statistics.fmean(bits),
         "bits_by_seed": bits,
-        "val_bits_per_char": statistics.fmean(run.report["splits"]["val"]["bits_per_char"] for run in entry.runs),
-        "chars_per_token": test["num_chars"] / test["num_tokens"],
-        "embedding_share": report["parameters"]["embedding"] / report["parameters"]["total"],
-        "seconds": statistics.fmean(run.report["seen"]["seconds"] for run in entry.runs),
+        "val_bits_per_char": statistics.fmean(run.report.splits.val.bits_per_char for run in entry.runs),
+        "chars_per_token": test.num_chars / test.num_tokens,
+        "embedding_share": report.parameters.embedding / report.parameters.total,
+        "seconds": statistics.fmean(run.report.seen.seconds for run in entry.runs),
     }
 
 

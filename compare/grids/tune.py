@@ -198,7 +198,7 @@ def rate_sentence(experiment: Experiment, folder: Path, entries: Sequence[Entry]
     With a grid (tune.json) of exactly these texts, tokenizers and settings: that it chose all rates, or whose it did
     not choose, which is an inequality. Without one: that rates set by hand differ; None if all have the same one.
     """
-    used = {entry.name: float(entry.runs[0].report["train"]["learning_rate"]) for entry in entries}
+    used = {entry.name: entry.runs[0].report.train.learning_rate for entry in entries}
     tuning = read_tuning(folder)
     found = {} if tuning is None else _covered(tuning, experiment, entries)
     if tuning is None or not found:
@@ -227,10 +227,10 @@ def _covered(tuning: Mapping[str, Any], experiment: Experiment, entries: Sequenc
         found = tuning["contestants"].get(entry.name)
         report = entry.runs[0].report
         inputs = inputs_of(
-            model=report["model"],
-            train=report["train"],
-            tokenizer_fingerprint=report["tokenizer"]["fingerprint"],
-            texts=report["inputs"]["texts"],
+            model=report.settings["model"],
+            train=report.settings["train"],
+            tokenizer_fingerprint=report.tokenizer.fingerprint,
+            texts=report.stored["inputs"]["texts"],
         )
         if found is not None and found["inputs"] == inputs:
             covered[entry.name] = found

@@ -5,8 +5,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from compare.certainty.pairs import EQUAL_SHARE
 from compare.page.svg import WIDTH, element, picture, style_of, ticks
-from compare.statistics import TIE_SHARE
 from data.show import shorten
 
 _BAR, _GAP, _LABEL, _SPACE = 10.0, 4.0, 17.0, 13.0  # heights
@@ -112,7 +112,7 @@ def forest_picture(statistics: Mapping[str, Any]) -> Markup:
         return 6.0 + (value - low) / (high - low) * (WIDTH - 12.0)
 
     bottom = 46.0 * len(pairs) + 10.0
-    tie = TIE_SHARE * max(one["mean"] for one in statistics["contestants"].values())
+    tie = EQUAL_SHARE * max(one["mean"] for one in statistics["contestants"].values())
     left, right = max(-tie, low), min(tie, high)
     band = {"x": across(left), "y": 4, "width": across(right) - across(left), "height": bottom - 4}
     parts = [element("rect", **band, class_="tie")]

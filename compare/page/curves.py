@@ -125,7 +125,7 @@ def draw_curves(folder: Path, entries: Sequence[Entry], levels: Sequence[Mapping
     The val sample is a fixed part of val, spread over its documents, under disjoint windows.
     """
     order = [entry.name for entry in entries]
-    sizes = {entry.name: entry.runs[0].report["tokenizer"]["vocab_size"] for entry in entries}
+    sizes = {entry.name: entry.runs[0].report.tokenizer.vocab_size for entry in entries}
     for curve in curves(entries):
         if curve["quantity"] in _FILES:
             write_text(folder / _FILES[curve["quantity"]], _file_of(curve, order, sizes, levels))

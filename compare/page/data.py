@@ -16,7 +16,7 @@ from compare.characters import RULE, document_char_offsets, document_nats
 from compare.figures import figure, seeds_in_words
 from compare.page.passage import passage
 from compare.runs import Entry, Run, all_runs, check_comparable
-from compare.table import table_cells
+from compare.table import Row, table_cells
 from data.errors import ReportError, command
 from data.files import canonical_json
 from data.splits import Split
@@ -72,7 +72,7 @@ def page_data(
         "compared": _compared(summary, entries),
         "contestants": [_contestant(entry, evaluations[entry.name]) for entry in entries],
         "test": {"num_chars": len(test.text), "num_documents": len(test.document_offsets) - 1},
-        "table": table_cells(summary["rows"]),
+        "table": table_cells([Row.from_json(row) for row in summary["rows"]]),
         "not_held_equal": list(summary["not_held_equal"]),
         "marginal": list(summary.get("marginal_sentences", ())),
         "curves": curves(entries),
@@ -90,9 +90,7 @@ def page_data(
 
 def _compared(summary: Mapping[str, Any], entries: Sequence[Entry]) -> list[list[str]]:
     """[label, value] of what the contestants share: text, model, batch, budget and seeds."""
-    budgets = {
-        (budget["unit"], budget["amount"]) for run in all_runs(entries) for budget in [run.report["train"]["budget"]]
-    }
+    budgets = {(run.report.train.budget.unit, run.report.train.budget.amount) for run in all_runs(entries)}
     if len(budgets) == 1:
         [(unit, amount)] = budgets
         budget = f"{figure(amount, '{:,}', _BUDGET_COLUMNS)} {unit}"
@@ -155,13 +153,13 @@ def _check_text(name: str, evaluation: Evaluation, test: Split) -> None:
 
 
 def _contestant(entry: Entry, evaluation: Evaluation) -> dict[str, Any]:
-    tokenizer = entry.runs[0].report["tokenizer"]
+    tokenizer = entry.runs[0].report.tokenizer
     return {
         "name": entry.name,
-        "kind": tokenizer["kind"],
-        "vocab_size": tokenizer["vocab_size"],
+        "kind": tokenizer.kind,
+        "vocab_size": tokenizer.vocab_size,
         "num_seeds": len(entry.runs),
-        "bits_per_char": float(np.mean([run.test["bits_per_char"] for run in entry.runs])),
+        "bits_per_char": float(np.mean([run.test.bits_per_char for run in entry.runs])),
         "chars_per_token": evaluation.num_chars / len(evaluation.nats),
     }
 
@@ -283,16 +281,16 @@ def _provenance(
     groups = [{"title": "Corpus", "items": source}]
     groups.append({"title": "Texts, sha256", "items": [[name, split.sha256] for name, split in splits.items()]})
     for entry in entries:
-        items = [["tokenizer fingerprint", entry.runs[0].report["tokenizer"]["fingerprint"]]]
+        items = [["tokenizer fingerprint", entry.runs[0].report.tokenizer.fingerprint]]
         for run in entry.runs:
-            seed = f", seed {run.report['train']['seed']}"
+            seed = f", seed {run.seed}"
             items += [
                 [f"report.json{seed}", run.report_sha256],
-                [f"checkpoint{seed}", run.report["checkpoint_sha256"]],
-                [f"test losses{seed}", run.test["nats_sha256"]],
+                [f"checkpoint{seed}", run.report.checkpoint_sha256],
+                [f"test losses{seed}", run.test.nats_sha256],
             ]
         groups.append({"title": f"Contestant {entry.name}", "items": items})
-    environment = entries[0].runs[0].report["environment"]
+    environment = entries[0].runs[0].report.stored["environment"]
     items = [[key.replace("_", " "), str(value)] for key, value in environment.items()]
     groups.append({"title": "Training environment", "items": items})
     return groups

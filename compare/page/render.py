@@ -219,7 +219,7 @@ _INTRINSIC = (
     ("tokens per word", "tokens_per_word", "{:.3f}"),
     ("vocabulary", "vocab_size", "{:,}"),
     ("of it used", "vocab_used", "{:,}"),
-    ("Rényi efficiency (alpha 2.5)", "renyi_efficiency", "{:.3f}"),
+    ("Rényi efficiency (alpha 2.5, over the whole vocabulary)", "renyi_efficiency", "{:.3f}"),
     ("share of parameters in the embedding", "embedding_share", "{:.3f}"),
     ("characters in 128 tokens", "chars_in_128_tokens", "{:,.0f}"),
 )

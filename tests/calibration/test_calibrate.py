@@ -27,8 +27,8 @@ from compare.calibrate.judge import (
     write_experiment,
 )
 from compare.calibrate.known_sources import KnownSource, grammar_source, markov_source
+from compare.certainty.intervals import Interval
 from compare.experiment import load_experiment
-from compare.statistics import Interval
 from compare.steps import Steps
 from data.errors import DataError, UserError
 from model import windows

@@ -16,9 +16,10 @@ import torch
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare.experiment import load_experiment
+from compare.outputs.held_equal import not_held_equal
 from compare.runs import check_comparable, read_run
 from compare.steps import Steps
-from compare.table import budget_words, not_held_equal, row_of
+from compare.table import budget_words, row_of
 from data.errors import CheckpointError, ConfigError, ReportError, TokenizerError
 from data.files import read_json
 from model import checkpoint
@@ -90,10 +91,10 @@ def test_every_tensor_file_loads_without_unpickling(finished: Path) -> None:
 def test_a_second_run_does_nothing_and_touches_nothing(finished: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (finished / "run").rglob("*") if path.is_file()}
     steps, lines = steps_of(finished)
-    text = steps.compare()
+    answer = steps.compare().answer
     assert steps.num_done == 0
     assert all("up to date" in line for line in lines)
-    assert "Verdict:" in text
+    assert answer.endswith(".")
     assert {path: path.stat().st_mtime_ns for path in (finished / "run").rglob("*") if path.is_file()} == before
 
 
@@ -275,7 +276,7 @@ def test_entries_hold_the_runs_in_the_order_of_the_seeds(two_seeds: Path) -> Non
     assert set(entries) == {"char", "bpe"}
     for entry in entries.values():
         assert [run.seed for run in entry.runs] == [2, 1]
-        bits = [run.test["bits_per_char"] for run in entry.runs]
+        bits = [run.test.bits_per_char for run in entry.runs]
         assert bits[0] != bits[1]
         assert entry.evaluation("test").bits_per_char == pytest.approx(sum(bits) / 2, rel=1e-7)
 
@@ -327,7 +328,7 @@ def test_both_contexts_in_one_experiment(chain: Path) -> None:
     }
     write_experiment(chain / "words.yaml", values)
     steps, _ = steps_of(chain)
-    rows = [row_of(entry) for entry in steps.entries()]
+    entries = steps.entries()
     reports = {name: read_json(chain / "run/checkpoints" / name / "report.json") for name in ("char", "bpe", "same")}
     train = read_json(chain / "run/data/encoded_same/manifest.json")["splits"]["train"]
     mean = train["num_chars"] / train["num_tokens"]
@@ -339,8 +340,8 @@ def test_both_contexts_in_one_experiment(chain: Path) -> None:
     assert reports["same"]["evaluate"]["stride"] == round(16 / mean) // 2
     config = read_json(chain / "run/checkpoints/same/config.json")
     assert config["model_config"]["block_size"] == round(16 / mean)
-    said = not_held_equal(steps.experiment, rows)
-    assert said[0] == "same: context = 'characters' where the others have 'tokens'"
+    said = not_held_equal(steps.experiment, entries, [row_of(entry) for entry in entries], {})
+    assert said[0] == "context: bpe tokens, char tokens, same characters"
     again, _ = steps_of(chain)
     again.entries()
     assert again.num_done == 0

@@ -21,16 +21,27 @@ LN2 = math.log(2)
 
 
 def evaluation_of(
-    text: str, documents: list[list[int]], bits: list[float] | None = None, *, block_size: int = 8, stride: int = 4
+    text: str,
+    documents: list[list[int]],
+    bits: list[float] | None = None,
+    *,
+    sizes: list[int] | None = None,
+    block_size: int = 8,
+    stride: int = 4,
 ) -> Evaluation:
-    """An evaluation of `text`, whose `documents` are lists of the characters that begin in each token."""
+    """An evaluation of `text`, whose `documents` are lists of the characters that begin in each token.
+
+    `sizes` are the bytes of the tokens; by default each holds all bytes of the characters that begin in it.
+    """
     chars = [length for document in documents for length in document]
+    ends = list(accumulate(chars))
+    whole = [len(text[end - length : end].encode()) for end, length in zip(ends, chars, strict=True)]
     assert sum(chars) == len(text)
     nats = np.array([1.0] * len(chars) if bits is None else bits, np.float32) * np.float32(LN2)
     return Evaluation(
         nats=nats,
         token_num_chars=np.array(chars, np.int32),
-        token_num_bytes=np.array([max(1, c) for c in chars], np.int32),
+        token_num_bytes=np.array(sizes or whole, np.int32),
         document_offsets=np.array([0, *accumulate(map(len, documents))], np.int64),
         disjoint_total_nats=0.0,
         text_sha256=sha256_text(text),
@@ -114,6 +125,19 @@ def test_bits_per_char_and_cut_share_are_over_the_characters_of_the_class() -> N
     assert digit["bits"]["x"] == pytest.approx(8)
     assert digit["bits_per_char"]["x"] == pytest.approx(2)
     assert digit["cut_share"]["x"] == 0.25  # the 1 alone shares its token with another kind
+
+
+def test_a_token_with_the_rest_of_one_character_and_the_next_cuts_both() -> None:
+    text = "é1é1é"  # é has two bytes: "é" whole, "1" whole, é's first byte, its second with the 1, "é" whole
+    evaluation = evaluation_of(text, [[1, 1, 1, 1, 1]], sizes=[2, 1, 1, 2, 2])
+    rows = {row["name"]: row["cut_share"]["x"] for row in where_bits_go({"x": evaluation}, text, text)["kinds"]}
+    assert rows == {OTHER: pytest.approx(1 / 3), "digit": pytest.approx(1 / 2)}
+    text = "éé"  # of one kind: nothing is divided between kinds
+    same = where_bits_go({"x": evaluation_of(text, [[1, 1]], sizes=[1, 3])}, text, text)
+    assert [row["cut_share"]["x"] for row in same["kinds"]] == [0.0]
+    text = "😀1"  # four bytes in three tokens; the last one holds the digit as well
+    spread = where_bits_go({"x": evaluation_of(text, [[1, 0, 1]], sizes=[1, 2, 2])}, text, text)
+    assert [row["cut_share"]["x"] for row in spread["kinds"]] == [1.0, 1.0]
 
 
 def test_the_bytes_of_a_character_all_go_to_it() -> None:

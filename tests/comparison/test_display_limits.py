@@ -3,16 +3,20 @@
 import itertools
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chain_helpers import experiment_values, write_experiment
+from compare.certainty.intervals import Interval
+from compare.certainty.pairs import Certainty, Pair, Spread
 from compare.experiment import load_experiment
-from compare.figures import NOT_DIVIDED, figure, log10_mean, power_of_ten, seeds_in_words
+from compare.figures import NOT_DIVIDED, figure, power_of_ten, seeds_in_words
+from compare.outputs.comparison import BaselineLine, Comparison, Details, Identity
+from compare.outputs.text import comparison_text
 from compare.page.render import render_page
-from compare.report import comparison_text
 from compare.runs import Entry
 from compare.steps import Steps
 from compare.table import TERMINAL_COLUMNS, as_text, names_in_tables, row_of, table_cells
@@ -20,28 +24,39 @@ from data.clean import is_divided_by_spaces
 from data.errors import UserError
 from data.files import read_json
 from data.show import columns, counted, pad, short_names, shorten, wrapped
-from page_helpers import entries_of, every_tokenizer, full_page, full_summary
+from page_helpers import entries_of, every_tokenizer, full_page
+from report_helpers import changed
 from tokenizer.studies.pictures import picture_names
 
 LONG, CHINESE, OTHER = "n" * 60, "字" * 60, "m" * 59 + "x"
 
 
-def summary_of(names: list[str], **of_all: Any) -> dict[str, Any]:
+def comparison_of(names: list[str], **of_all: Any) -> Comparison:
     """A comparison with these contestants, every pair of them, and `of_all` in each row of the table."""
     one = every_tokenizer()["char"]
     entries = [Entry(name, entries_of({"char": one}, (1, 2))[0].runs) for name in names]
-    summary = full_summary(entries[:2])
-    [pair] = summary["statistics"]["pairs"][:1]
-    pairs = [pair | {"a": a, "b": b} for a, b in itertools.combinations(names, 2)]
-    return summary | {
-        "rows": [row_of(entry) | of_all for entry in entries],
-        "statistics": summary["statistics"] | {"pairs": pairs},
-        "verdict": f"{names[0]} needs 0.1 fewer bits per character than {names[-1]}.",
-        "not_held_equal": [f"tokens seen: {', '.join(f'{name} 1' for name in names)}"],
-        "marginal": {
-            names[0]: {"num_chars": 7, "gap_percent": {"value": 1.0, "low": None, "high": None}},
-        },
-    }
+    interval = Interval(-0.3, -0.2)
+    pairs = (
+        Pair(a, b, (-0.25, -0.26), interval, interval, interval, margin=0.01, outcome="a", reason="")
+        for a, b in itertools.combinations(names, 2)
+    )
+    spreads = tuple(Spread(name, (1, 2), (2.0, 2.01)) for name in names)
+    return Comparison(
+        experiment="small",
+        budget="at equal characters seen (1,000), on 1,000 test characters",
+        certainty=Certainty(12, 3, (1, 2), spreads, tuple(pairs), baseline=names[0]),
+        rows=tuple(replace(row_of(entry), **of_all) for entry in entries),
+        not_held_equal=(f"tokens seen: {', '.join(f'{name} 1' for name in names)}",),
+        baselines=(BaselineLine("xz after train", 1.9, "what test adds to train"),),
+        details=Details(
+            where_bits_go={},
+            intrinsic={},
+            sweep=None,
+            marginal={names[0]: {"num_chars": 7, "gap_percent": {"value": 1.0, "low": None, "high": None}}},
+            corpus={},
+        ),
+        identity=Identity({}, {}, "t" * 64, 1000, "test.txt", "1 layer of 8", "4 blocks", "6 N", ()),
+    )
 
 
 def widest(text: str) -> int:
@@ -76,16 +91,14 @@ def test_case_39_what_is_no_number_is_never_printed_as_one(value: float) -> None
 def test_case_39_powers_of_ten_go_beyond_every_float() -> None:
     assert power_of_ten(1234.0) == "1.000e+1234"
     assert power_of_ten(-0.5) == "3.162e-1"
-    assert log10_mean([1000.0, 1000.0]) == 1000.0
-    assert log10_mean([3.0, -math.inf]) == pytest.approx(3.0 - math.log10(2.0))
 
 
 @pytest.mark.parametrize("nats_per_word", [506.5, 700.5, 5_000.0, 1e9])
 def test_case_39_word_perplexity_is_reckoned_in_logarithms(nats_per_word: float) -> None:
     entry = entries_of({"char": every_tokenizer()["char"]})[0]
-    test = entry.runs[0].report["splits"]["test"]
-    test |= {"total_nats": nats_per_word * 3, "num_words": 3}
-    test["word_perplexity"] = math.exp(nats_per_word) if nats_per_word < 700 else None
+    test = {"total_nats": nats_per_word * 3, "num_words": 3}
+    run = entry.runs[0]
+    entry = Entry("char", (replace(run, report=changed(run.report, {"splits": {"test": test}})),))
     [shown] = next(line[1:] for line in table_cells([row_of(entry)]) if line[0] == "word perplexity (test)")
     digits, exponent = shown.split("e+")
     log10 = math.log10(float(digits)) + int(exponent)
@@ -109,11 +122,8 @@ def test_case_39_words_mean_nothing_without_spaces(text: str, has_words: bool) -
 
 
 def test_case_39_a_text_without_spaces_says_so_instead_of_a_perplexity() -> None:
-    summary = summary_of(["a", "b"])
-    rows = [
-        row | {"word_perplexity": None, "log10_word_perplexity": None, "has_words": False} for row in summary["rows"]
-    ]
-    text = comparison_text(summary | {"rows": rows})
+    no_words = {"word_perplexity": None, "log10_word_perplexity": None, "has_words": False}
+    text = comparison_text(comparison_of(["a", "b"], **no_words))
     lines = text.split("\n")
     [number] = [number for number, line in enumerate(lines) if line.startswith("word perplexity (test)")]
     assert lines[number].split()[-2:] == ["–", "–"]
@@ -133,10 +143,10 @@ def test_case_39_a_text_without_spaces_says_so_instead_of_a_perplexity() -> None
     ids=["one long", "three long", "Chinese", "ten", "ten long", "very long"],
 )
 def test_case_60_no_line_is_wider_than_the_terminal(names: list[str]) -> None:
-    summary = summary_of(names)
-    text = comparison_text(summary)
+    comparison = comparison_of(names)
+    text = comparison_text(comparison)
     assert widest(text) <= TERMINAL_COLUMNS
-    short = names_in_tables(summary["rows"])
+    short = names_in_tables(comparison.rows)
     assert len(set(short.values())) == len(names)
     flat = "".join(text.split())
     for name, shown in short.items():
@@ -179,22 +189,24 @@ def test_case_60_pictures_name_everyone_in_characters_that_their_font_has() -> N
 def test_many_seeds_take_the_room_of_few() -> None:
     assert seeds_in_words([1, 2, 3]) == "1 2 3"
     assert seeds_in_words(list(range(1, 101))) == "1 … 100 (100)"
-    summary = summary_of(["a", "b"], seeds=list(range(100)))
-    summary["statistics"]["pairs"][0]["by_seed"] = [0.001 * number for number in range(-50, 50)]
-    text = comparison_text(summary)
+    comparison = comparison_of(["a", "b"], seeds=tuple(range(100)))
+    [pair] = comparison.certainty.pairs
+    by_seed = tuple(0.001 * number for number in range(-50, 50))
+    certainty = replace(comparison.certainty, pairs=(replace(pair, by_seed=by_seed),))
+    text = comparison_text(replace(comparison, certainty=certainty))
     assert widest(text) <= TERMINAL_COLUMNS
     assert "-0.0500 to +0.0490 (100 seeds)" in text
 
 
 def test_plurals_are_right() -> None:
     assert (counted(1, "seed"), counted(2, "seed"), counted(1234, "token")) == ("1 seed", "2 seeds", "1,234 tokens")
-    summary = summary_of(["a", "b"])
-    text = comparison_text(summary | {"statistics": summary["statistics"] | {"num_documents": 1, "num_blocks": 1}})
+    comparison = comparison_of(["a", "b"])
+    text = comparison_text(replace(comparison, certainty=replace(comparison.certainty, num_documents=1, num_blocks=1)))
     assert "over 1 document " in text and "over 1 block of 2,000" in text
     page = full_page()
     page["test"]["num_documents"] = page["statistics"]["num_documents"] = page["statistics"]["num_blocks"] = 1
     html = render_page(page)
-    assert "in 1 document, is scored" in html and "of the 1 document, and of 1 block of 2,000 characters" in html
+    assert "in 1 document, is scored" in html and "over the 1 document, and over 1 block of 2,000 characters" in html
 
 
 # --- a text without spaces, in one document, through the whole chain ---------------------------------------------
@@ -217,7 +229,7 @@ def test_case_39_a_chinese_text_is_compared_within_the_terminal(tmp_path: Path) 
         for split, size in (("train", 3_000), ("val", 600), ("test", 600))
     }
     steps = Steps(experiment_of(tmp_path, texts), echo=lambda _line: None)
-    printed = steps.compare()
+    printed = comparison_text(steps.compare())
     assert widest(printed) <= TERMINAL_COLUMNS
     assert NOT_DIVIDED in printed and "nan" not in printed and "inf" not in printed.replace("info", "")
     summary = read_json(tmp_path / "run/reports/comparison.json")
@@ -233,7 +245,7 @@ def test_case_39_splits_of_a_word_or_less_end_in_a_figure_or_a_sentence(tmp_path
     words = "".join(random.Random(2).choices(["the ", "of ", "word ", "a "], k=900)) + "\n"
     try:
         experiment = experiment_of(tmp_path, {"train": words, "val": words[:900] + "\n", "test": test})
-        printed = Steps(experiment, echo=lambda _line: None).compare()
+        printed = comparison_text(Steps(experiment, echo=lambda _line: None).compare())
     except UserError as error:
         assert "\n" not in str(error) and test == ""
     else:

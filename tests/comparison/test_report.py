@@ -1,5 +1,6 @@
 """The comparison on disk: figures that agree with each other and with the runs, and what makes it be written again."""
 
+import csv
 import html
 import itertools
 import json
@@ -19,21 +20,26 @@ from compare.baselines.scores import BASELINES
 from compare.experiment import Experiment, load_experiment
 from compare.grids.sweep import sweep_of
 from compare.marginal.estimate import VERSION as MARGINAL_VERSION
+from compare.outputs.comparison import BaselineLine, Comparison
+from compare.outputs.exports import table_csv, table_latex
+from compare.outputs.text import comparison_text
 from compare.page.curves import curve_paths
-from compare.report import Materials, comparison_is_up_to_date, comparison_text, write_comparison
+from compare.report import Materials, comparison_on_disk, write_comparison
 from compare.runs import Entry
 from compare.steps import Steps
-from compare.table import TERMINAL_COLUMNS, not_held_equal, row_of, table_cells
+from compare.table import TERMINAL_COLUMNS, Row, row_of, table_cells
 from data import splits
 from data.errors import ReportError
 from data.files import read_json, sha256_file, sha256_text
 from data.inputs import SEAL, seal
+from report_helpers import changed
 
 NAMES = ("bpe", "char")  # the order of the experiment file
 SEEDS = (1, 2)
 KEYS = {
-    *("version", "experiment", "verdict", "rows", "not_held_equal", "statistics", "baselines", "where_bits_go"),
-    *("intrinsic", "sweep", "marginal", "reports", "fingerprints", "test_text_sha256", "flops_formula", "corpus"),
+    *("version", "experiment", "answer", "how_sure", "noise", "stronger", "budget", "rows", "not_held_equal"),
+    *("statistics", "baselines", "where_bits_go", "intrinsic", "sweep", "marginal", "reports", "fingerprints"),
+    *("test_text_sha256", "test_chars", "text_path", "model_shape", "batch", "flops_formula", "about", "corpus"),
     *("inputs", "outputs", "content_sha256"),
 }
 
@@ -46,7 +52,11 @@ class Finished:
     experiment: Experiment
     entries: list[Entry]
     materials: Materials
-    printed: str
+    comparison: Comparison
+
+    @property
+    def printed(self) -> str:
+        return comparison_text(self.comparison)
 
     @property
     def folder(self) -> Path:
@@ -62,7 +72,7 @@ class Finished:
         return shutil.copytree(self.folder, folder / "reports")
 
     def is_up_to_date(self, folder: Path, entries: list[Entry] | None = None) -> bool:
-        return comparison_is_up_to_date(folder, entries or self.entries, self.experiment, self.materials)
+        return comparison_on_disk(folder, entries or self.entries, self.experiment, self.materials) is not None
 
     def write(self, folder: Path, entries: list[Entry] | None = None) -> None:
         write_comparison(folder, self.experiment, entries or self.entries, self.materials, echo=lambda _line: None)
@@ -79,7 +89,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     values = experiment_values(folder / "run", corpus) | {"seeds": list(SEEDS)}
     experiment = load_experiment(write_experiment(folder / "words.yaml", values))
     steps = Steps(experiment, echo=lambda _line: None)
-    printed = steps.compare()
+    comparison = steps.compare()
     materials = Materials(
         splits=steps.data(),
         corpus=splits.read_manifest(steps.layout, "words"),
@@ -87,7 +97,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
         tokenizer_paths={name: steps.layout.tokenizer(name) for name in NAMES},
         test={name: steps.encode(name)["test"] for name in NAMES},
     )
-    return Finished(folder / "run", experiment, steps.entries(), materials, printed)
+    return Finished(folder / "run", experiment, steps.entries(), materials, comparison)
 
 
 @pytest.fixture
@@ -113,6 +123,7 @@ def test_it_holds_exactly_what_is_promised(finished: Finished) -> None:
     assert (summary["sweep"], summary["marginal"]) == (None, {})
     assert set(contents(finished.folder)) == {
         *("comparison.json", "comparison.md", "comparison.txt", "index.html", "baselines.json"),
+        *("verdict.json", "table.csv", "table.tex"),
         *(path.name for path in curve_paths(finished.folder)),
     }
 
@@ -149,15 +160,52 @@ def test_the_pair_and_the_verdict_are_those_of_the_means(finished: Finished) -> 
     for interval in (pair["documents"], pair["blocks"]):
         assert interval["low"] <= pair["difference"] <= interval["high"]
     better, worse = sorted(NAMES, key=lambda name: means[name])
-    assert pair["verdict"] == ("a" if better == "bpe" else "b")  # far apart after so little training
-    verdict = summary["verdict"]
-    assert verdict.startswith(
-        f"{better} needs {means[worse] - means[better]:.3f} fewer bits per character than {worse}"
-    )
+    assert pair["outcome"] == ("a" if better == "bpe" else "b")  # far apart after so little training
+    n_gram = "character n-gram"
+    assert n_gram in summary["stronger"]
+    assert summary["answer"].startswith("Too little training to say: ") and n_gram in summary["answer"]
+    assert summary["answer"].endswith(f"bpe is {'better' if better == 'bpe' else 'worse'} than char.")
+    [sure] = summary["how_sure"]
+    gap = means[worse] - means[better]
+    assert sure.startswith(f"{better} needs {gap:.3f} fewer bits per character than {worse} (95 % interval ")
+    assert sure.endswith(", over 2 documents and 2 seeds).") and summary["noise"] is None
     num_chars = len(finished.materials.splits["test"].text)
-    assert verdict.endswith(f", at equal characters seen (6,000), on {num_chars:,} test characters.")
-    for words in ("over 2 documents", "2 seeds with standard deviation"):
-        assert words in verdict
+    assert summary["budget"] == f"at equal characters seen (6,000), on {num_chars:,} test characters"
+
+
+def test_verdict_json_is_the_verdict_for_programs(finished: Finished) -> None:
+    summary, found = finished.summary, read_json(finished.folder / "verdict.json")
+    assert (found["version"], found["answer"], found["baseline"]) == (1, summary["answer"], "char")
+    assert found["stronger_than_all_models"] == summary["stronger"]
+    assert (found["documents"], found["seeds"], found["training_noise"]) == (2, [1, 2], "measured")
+    [pair], [own] = found["pairs"], summary["statistics"]["pairs"]
+    assert {key: pair[key] for key in ("a", "b", "difference", "interval", "margin")} == {
+        key: own[key] for key in ("a", "b", "difference", "interval", "margin")
+    }
+    assert pair["outcome"] == {"a": "a_better", "b": "b_better"}[own["outcome"]]
+
+
+def test_the_tables_for_programs_hold_the_figures_in_full(finished: Finished) -> None:
+    lines = list(csv.reader((finished.folder / "table.csv").read_text(encoding="utf-8").splitlines()))
+    assert lines[0] == ["", *NAMES]
+    table = {line[0]: line[1:] for line in lines}
+    rows = finished.summary["rows"]
+    assert [float(one) for one in table["bits per character (test)"]] == [row["bits_per_char"] for row in rows]
+    latex = (finished.folder / "table.tex").read_text(encoding="utf-8").split("\n")
+    assert latex[0] == r"\begin{tabular}{lrr}" and latex[-2] == r"\end{tabular}"
+    assert latex[2] == r" & bpe & char \\"
+    assert all(line.endswith(r"\\") for line in latex[4:-3])
+    strange = [replace(row, contestant="a_b%&#") for row in finished.comparison.rows]
+    assert r"a\_b\%\&\#" in table_latex(strange)
+    assert next(csv.reader(table_csv(strange).splitlines())) == ["", "a_b%&#", "a_b%&#"]
+
+
+def test_a_comparison_comes_back_from_its_file(finished: Finished) -> None:
+    assert Comparison.from_json(finished.summary) == finished.comparison
+    page = finished.comparison._repr_html_()
+    assert html.escape(finished.comparison.answer) in page and "<table>" in page
+    strange = replace(finished.comparison, rows=(replace(finished.comparison.rows[0], contestant="<b>"),))
+    assert "<b>" not in strange._repr_html_() and "&lt;b&gt;" in strange._repr_html_()
 
 
 def test_the_bits_of_the_classes_add_up_to_the_total(finished: Finished) -> None:
@@ -212,10 +260,10 @@ def test_identities_are_those_of_the_files(finished: Finished) -> None:
 
 
 def test_what_was_not_held_equal_is_said(finished: Finished) -> None:
-    summary = finished.summary
-    assert summary["not_held_equal"] == not_held_equal(finished.experiment, summary["rows"])
+    said = finished.summary["not_held_equal"]
     for begin in ("embedding parameters: bpe ", "context in characters (mean): bpe "):
-        assert any(line.startswith(begin) for line in summary["not_held_equal"]), begin
+        assert any(line.startswith(begin) for line in said), begin
+    assert not any(line.startswith(("train.", "model.", "tokenizer.", "context:")) for line in said)
 
 
 # --- what is read ------------------------------------------------------------------------------------------------
@@ -228,20 +276,22 @@ def test_the_printed_comparison_is_narrow_and_holds_the_figures(finished: Finish
     assert [line for line in lines if len(line) > TERMINAL_COLUMNS] == []
     assert all(line == line.rstrip() for line in lines)
     unwrapped = " ".join(finished.printed.split())
-    assert unwrapped.endswith(f" Verdict: {summary['verdict']}")
-    for cells in table_cells(summary["rows"]):
+    assert unwrapped.startswith(f"words: characters or BPE? {summary['answer']} - {summary['how_sure'][0]}")
+    for cells in table_cells(finished.comparison.rows):
         assert any(line.split() == " ".join(cells).split() for line in lines), cells
     [pair] = summary["statistics"]["pairs"]
-    [line] = [line for line in lines if line.startswith("  bpe - char ")]
-    assert line.split()[3:] == [
+    found = [line for line in lines if line.startswith("  bpe - char ")]
+    assert " ".join(" ".join(line.split()[3:]) for line in found).split() == [
         f"{pair['difference']:+.4f}",
-        *(f"{pair['documents']['low']:+.4f} to {pair['documents']['high']:+.4f}".split()),
-        *(f"{pair['blocks']['low']:+.4f} to {pair['blocks']['high']:+.4f}".split()),
+        *("bpe better" if pair["outcome"] == "a" else "char better").split(),
+        *(
+            word
+            for kind in ("interval", "documents", "blocks")
+            for word in f"{pair[kind]['low']:+.4f} to {pair[kind]['high']:+.4f}".split()
+        ),
         *(f"{one:+.4f}" for one in pair["by_seed"]),
     ]
-    num_blocks = summary["statistics"]["num_blocks"]
-    assert any(f"over 2 documents  over {num_blocks} blocks of 2,000" in " ".join(line.split("   ")) for line in lines)
-    assert f"Not held equal: {' '.join(f'- {sentence}' for sentence in summary['not_held_equal'])} Verdict" in unwrapped
+    assert unwrapped.endswith(f"Not held equal: {' '.join(f'- {one}' for one in summary['not_held_equal'])}")
 
 
 def baseline_lines(text: str) -> str:
@@ -257,37 +307,32 @@ def test_baselines_that_need_fewer_bits_name_whom_they_beat(finished: Finished) 
         words = f" fewer bits than {', '.join(beaten)}" if beaten else ""
         assert " ".join(line.split()) == f"{one['name']} {one['bits_per_char']:.4f}{words}"
     low, high = sorted(bits.values())
-    made_up = [{"name": "x", "bits_per_char": value, "note": ""} for value in (low - 0.1, low, (low + high) / 2, high)]
+    made_up = tuple(BaselineLine("x", value, "") for value in (low - 0.1, low, (low + high) / 2, high))
     worse = max(NAMES, key=lambda name: bits[name])
-    found = baseline_lines(comparison_text(summary | {"baselines": made_up})).split("\n")
+    found = baseline_lines(comparison_text(replace(finished.comparison, baselines=made_up))).split("\n")
     ends = [line.partition("fewer bits than ")[2] for line in found]
     assert ends == [", ".join(NAMES), worse, worse, ""]  # an equal figure beats nobody
 
 
-def test_many_contestants_stay_below_a_hundred_columns(finished: Finished) -> None:
-    summary = finished.summary
-    names = [f"byte_bpe_{number}_of_a_sweep" for number in range(12)]
-    rows = [summary["rows"][0] | {"contestant": name} for name in names]
-    [pair] = summary["statistics"]["pairs"]
-    pairs = [pair | {"a": a, "b": b} for a, b in itertools.combinations(names, 2)]
-    text = comparison_text(summary | {"rows": rows, "statistics": summary["statistics"] | {"pairs": pairs}})
-    assert [line for line in text.split("\n") if len(line) > TERMINAL_COLUMNS] == []
-    assert f"  {names[3]} - {names[7]} " in text
-    assert f"fewer bits than {', '.join(names)}" in " ".join(baseline_lines(text).split())
+def test_baselines_are_stronger_only_if_they_beat_every_contestant(finished: Finished) -> None:
+    low, high = sorted(row.bits_per_char for row in finished.comparison.rows)
+    figures = {"uniform": low - 1, "order-0": low - 1, "xz": low - 0.1, "bz2": low, "gzip": (low + high) / 2}
+    made_up = tuple(BaselineLine(name, value, "") for name, value in figures.items())
+    assert replace(finished.comparison, baselines=made_up).stronger == ("xz",)
 
 
 def test_the_markdown_holds_table_intervals_and_baselines(finished: Finished) -> None:
     summary = finished.summary
     markdown = (finished.folder / "comparison.md").read_text(encoding="utf-8")
     lines = markdown.split("\n")
-    assert lines[:3] == ["# words: characters or BPE?", "", f"**{summary['verdict']}**"]
+    assert lines[:3] == ["# words: characters or BPE?", "", f"**{summary['answer']}**"]
     tables = [list(rows) for is_row, rows in itertools.groupby(lines, lambda line: line.startswith("|")) if is_row]
     figures, pairs, baselines = ([[cell.strip() for cell in row[1:-1].split("|")] for row in t] for t in tables)
-    cells = [[cell.strip() for cell in line] for line in table_cells(summary["rows"])]
+    cells = [[cell.strip() for cell in line] for line in table_cells(finished.comparison.rows)]
     assert [figures[0], *figures[2:]] == cells
     assert figures[1] == ["---", "---:", "---:"]
     assert [row[0] for row in pairs[2:]] == ["bpe - char"]
-    assert {len(row) for row in pairs} == {5} and {len(row) for row in baselines} == {4}
+    assert {len(row) for row in pairs} == {7} and {len(row) for row in baselines} == {4}
     for one, row in zip(summary["baselines"], baselines[2:], strict=True):
         assert (row[0], row[1], row[3]) == (one["name"], f"{one['bits_per_char']:.4f}", one["note"].strip())
     for picture in ("curve_characters.svg", "curve_seconds.svg"):
@@ -300,7 +345,7 @@ def test_the_markdown_holds_table_intervals_and_baselines(finished: Finished) ->
 def test_the_page_says_what_the_comparison_says(finished: Finished) -> None:
     page = (finished.folder / "index.html").read_text(encoding="utf-8")
     summary = finished.summary
-    assert summary["verdict"] in html.unescape(page)
+    assert summary["answer"] in html.unescape(page)
     for row in summary["rows"]:
         assert f"{row['bits_per_char']:.4f}" in page
     for name in NAMES:
@@ -315,14 +360,23 @@ def test_what_is_up_to_date_is_not_written_again(finished: Finished) -> None:
     before = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in finished.folder.iterdir()}
     lines: list[str] = []
     steps = Steps(finished.experiment, echo=lines.append)
-    assert steps.compare() == finished.printed
+    assert comparison_text(steps.compare()) == finished.printed
     assert steps.num_done == 0
     assert lines[-1] == f"compare: up to date ({finished.folder})"
     assert {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in finished.folder.iterdir()} == before
 
 
 @pytest.mark.parametrize(
-    "name", ["comparison.json", "comparison.md", "comparison.txt", "index.html", "curve_seconds.svg"]
+    "name",
+    [
+        "comparison.json",
+        "comparison.md",
+        "comparison.txt",
+        "index.html",
+        "curve_seconds.svg",
+        "verdict.json",
+        "table.csv",
+    ],
 )
 def test_a_missing_file_is_noticed(finished: Finished, tmp_path: Path, name: str) -> None:
     folder = finished.copy(tmp_path)
@@ -358,7 +412,7 @@ def test_a_change_of_any_seeds_run_is_noticed(finished: Finished) -> None:
 def test_new_sentences_on_what_was_not_held_equal_are_noticed(
     finished: Finished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "not_held_equal", lambda _experiment, _rows: ["something else"])
+    monkeypatch.setattr(report, "not_held_equal", lambda *_arguments: ["something else"])
     assert not finished.is_up_to_date(finished.folder)
 
 
@@ -367,7 +421,7 @@ def test_a_removed_page_is_made_again_as_it_was(finished: Finished) -> None:
     (finished.folder / "index.html").unlink()
     lines: list[str] = []
     steps = Steps(finished.experiment, echo=lines.append)
-    assert steps.compare() == finished.printed
+    assert comparison_text(steps.compare()) == finished.printed
     assert steps.num_done == 1
     assert lines[-1] == f"compare: wrote {finished.folder / 'index.html'}"
     assert contents(finished.folder) == before
@@ -423,8 +477,8 @@ def marginal_of(finished: Finished, name: str, **changes: Any) -> dict[str, Any]
     run = next(entry for entry in finished.entries if entry.name == name).runs[1]
     found = {
         "version": MARGINAL_VERSION,
-        "checkpoint_sha256": run.report["checkpoint_sha256"],
-        "test_text_sha256": run.test["text_sha256"],
+        "checkpoint_sha256": run.report.checkpoint_sha256,
+        "test_text_sha256": run.test.text_sha256,
         "test_borders_sha256": run.test_borders_sha256,
         "num_chars": 4_000,
         "gap_percent": {"value": 1.25, "low": 0.75, "high": 1.75},
@@ -445,7 +499,11 @@ def test_the_marginal_bound_of_a_run_is_taken_up_and_said(finished: Finished, tm
     for one in found.values():
         del one["passages"]
         del one[SEAL]
-    assert said(read_json(folder / "comparison.json")) == said(finished.summary) | {"marginal": found}
+    now, before = said(read_json(folder / "comparison.json")), said(finished.summary)
+    assert now == before | {"marginal": found, "statistics": now["statistics"]}
+    largest = max(one["mean"] for one in before["statistics"]["contestants"].values())
+    assert now["statistics"]["pairs"][0]["margin"] == pytest.approx(0.0125 * largest)
+    assert before["statistics"]["pairs"][0]["margin"] == pytest.approx(0.005 * largest)
     sentence = "bpe: all segmentations together need about 1.2 % fewer bits than its own (95 % interval 0.8 to 1.8 %"
     for name in ("comparison.txt", "comparison.md"):
         text = " ".join((folder / name).read_text(encoding="utf-8").split())
@@ -505,9 +563,7 @@ def test_a_damaged_neighbour_names_the_file_and_the_ways_on(finished: Finished, 
 def with_report(entry: Entry, number: int, split: str, changes: Mapping[str, Any]) -> Entry:
     """`entry` with `changes` of a split's part in the report of one of its runs."""
     runs = list(entry.runs)
-    changed = json.loads(json.dumps(runs[number].report))
-    changed["splits"][split] |= changes
-    runs[number] = replace(runs[number], report=changed)
+    runs[number] = replace(runs[number], report=changed(runs[number].report, {"splits": {split: changes}}))
     return Entry(entry.name, tuple(runs))
 
 
@@ -543,10 +599,10 @@ def test_one_contestant_with_one_seed_is_reported_without_intervals(finished: Fi
     finished.write(tmp_path, alone)
     summary = read_json(tmp_path / "comparison.json")
     assert set(summary) == KEYS
-    assert summary["rows"] == json.loads(json.dumps([row_of(alone[0])]))
+    assert [Row.from_json(row) for row in summary["rows"]] == [row_of(alone[0])]
     assert (summary["statistics"]["pairs"], summary["rows"][0]["bits_per_char_sd"]) == ([], None)
     assert summary["not_held_equal"] == []
-    assert "there is no other contestant" in summary["verdict"]
+    assert summary["answer"].endswith("bpe is the only contestant.")
     text = (tmp_path / "comparison.txt").read_text(encoding="utf-8")
-    assert "standard deviation" not in text
+    assert "standard deviation over seeds" not in text
     assert finished.is_up_to_date(tmp_path, alone)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from compare.runs import Entry, Run, all_runs, check_comparable
 from data.errors import ReportError
 from model.evaluate import Evaluation
+from report_helpers import report_of
 
 
 def evaluation(
@@ -35,11 +35,7 @@ def evaluation(
 
 def run_of(name: str, test: Evaluation, *, seed: int = 1, fingerprint: str = "f" * 64, text: str = "t" * 64) -> Run:
     splits = {split: {"text_sha256": text} for split in ("val", "test")}
-    report: dict[str, Any] = {
-        "tokenizer": {"fingerprint": fingerprint},
-        "train": {"seed": seed},
-        "splits": splits,
-    }
+    report = report_of({"tokenizer": {"fingerprint": fingerprint}, "train": {"seed": seed}, "splits": splits})
     val = evaluation([1.0, 2.0])
     folder = Path("checkpoints") / name / f"seed_{seed}"
     return Run(name, folder, report, "r" * 64, {"val": val, "test": test}, metrics=[])

@@ -1,60 +1,45 @@
+import json
+import math
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from compare.experiment import Override
 from compare.runs import Entry
 from compare.table import (
     TERMINAL_COLUMNS,
+    Row,
     as_markdown,
     as_text,
     budget_words,
-    not_held_equal,
     row_of,
     table_cells,
 )
+from report_helpers import report_of, split_score
 
 
 def run_of(name: str, bits: float, *, budget: int = 1000, unit: str = "characters", seed: int = 1, **own: Any) -> Any:
     """A run's report; `own` replaces figures of the test split and of what was seen."""
     tokens = own.get("tokens", 400)
-    test = {
-        "bits_per_char": bits,
-        "bits_per_byte": bits / 2,
-        "disjoint_bits_per_char": bits + 0.03,
-        "word_perplexity": own.get("word_perplexity"),
-        "num_chars": 1200,
-        "num_tokens": tokens,
-        "num_documents": 3,
-    }
-    report = {
-        "tokenizer": {"vocab_size": 50},
-        "parameters": {"embedding": 10, "rest": 20},
-        "block": {"tokens": 16, "mean_characters": 16 * 1200 / tokens},
-        "seen": {
-            "characters": own.get("characters", 1010),
-            "tokens": 900,
-            "epochs": 1.5,
-            "steps": 10,
-            "flops": 12345,
-            "seconds": own.get("seconds", 2.0),
-        },
-        "train": {"learning_rate": 0.001, "seed": seed, "budget": {"unit": unit, "amount": budget}},
-        "tokens_per_second": 450.0,
-        "splits": {"val": {"bits_per_char": bits}, "test": test},
-    }
-    return SimpleNamespace(contestant=name, report=report, test=test, seed=seed)
+    test = split_score(bits, num_tokens=tokens, num_words=own.get("num_words", 0))
+    seen = {"characters": own.get("characters", 1010), "tokens": own.get("seen", 900), "seconds": own.get("seconds", 2)}
+    report = report_of(
+        {
+            "contestant": name,
+            "block": {"mean_characters": 16 * 1200 / tokens},
+            "seen": seen,
+            "train": {"seed": seed, "budget": {"unit": unit, "amount": budget}},
+            "splits": {"val": split_score(bits), "test": test},
+        }
+    )
+    return SimpleNamespace(contestant=name, report=report, test=report.splits.test, seed=seed)
 
 
 def entry_of(name: str, *bits: float, **settings: Any) -> Entry:
     """One contestant with one run for each of `bits`, under seeds 1, 2, …"""
     return Entry(name, tuple(run_of(name, one, seed=seed, **settings) for seed, one in enumerate(bits, start=1)))
-
-
-def experiment_of(*overrides: Override) -> Any:
-    return SimpleNamespace(contestants={"bpe": SimpleNamespace(name="bpe", overrides=overrides)})
 
 
 def table_of(*entries: Entry) -> dict[str, list[str]]:
@@ -80,11 +65,11 @@ def test_the_table_holds_every_figure_the_reader_needs() -> None:
 def test_several_seeds_give_mean_and_standard_deviation() -> None:
     runs = (run_of("char", 2.0, seed=4), run_of("char", 2.1, seed=2), run_of("char", 2.3, seed=9, seconds=5.0))
     row = row_of(Entry("char", runs))
-    assert row["bits_per_char"] == pytest.approx(6.4 / 3)
-    assert row["disjoint_bits_per_char"] == pytest.approx(6.4 / 3 + 0.03)
-    assert row["bits_per_char_sd"] == pytest.approx(np.std([2.0, 2.1, 2.3], ddof=1))
-    assert row["seconds"] == pytest.approx(3.0)
-    assert row["seeds"] == [4, 2, 9]
+    assert row.bits_per_char == pytest.approx(6.4 / 3)
+    assert row.disjoint_bits_per_char == pytest.approx(6.4 / 3 + 0.03)
+    assert row.bits_per_char_sd == pytest.approx(np.std([2.0, 2.1, 2.3], ddof=1))
+    assert row.seconds == pytest.approx(3.0)
+    assert row.seeds == (4, 2, 9)
     table = table_of(Entry("char", runs), entry_of("bpe", 1.5))
     assert table["standard deviation over seeds"] == ["0.1528", "–"]
     assert table["seeds"] == ["4 2 9", "1"]
@@ -93,16 +78,31 @@ def test_several_seeds_give_mean_and_standard_deviation() -> None:
 def test_whole_numbers_stay_whole_where_the_seeds_agree() -> None:
     same = row_of(entry_of("char", 2.0, 2.5))
     for key in ("vocab_size", "parameters_embedding", "parameters_rest", "block_tokens", "tokens_seen", "flops"):
-        assert isinstance(same[key], int), key
+        assert isinstance(getattr(same, key), int), key
     differing = Entry("char", (run_of("char", 2.0), run_of("char", 2.0, characters=1011)))
-    assert row_of(differing)["characters_seen"] == 1010.5
+    assert row_of(differing).characters_seen == 1010.5
     assert table_of(differing)["characters seen"] == ["1,010"]
 
 
-def test_what_one_seed_lacks_has_no_mean() -> None:
-    runs = (run_of("char", 2.0, word_perplexity=300.0), run_of("char", 9.0, seed=2))
-    assert row_of(Entry("char", runs[:1]))["word_perplexity"] == 300.0
-    assert row_of(Entry("char", runs))["word_perplexity"] is None
+def test_word_perplexity_over_seeds_is_that_of_the_mean_bits() -> None:
+    entry = Entry("char", (run_of("char", 2.0, num_words=240), run_of("char", 3.0, seed=2, num_words=240)))
+    row = row_of(entry)
+    assert row.bits_per_char == 2.5
+    assert row.word_perplexity == pytest.approx(2.0 ** (2.5 * 1200 / 240))  # not the mean of 2^10 and 2^15
+    assert row.log10_word_perplexity == pytest.approx(12.5 * math.log10(2.0))
+    assert row_of(entry, has_words=False).word_perplexity is None
+    assert row_of(entry_of("char", 2.0)).word_perplexity is None  # a text without a word
+
+
+def test_tokens_per_second_are_all_tokens_over_all_seconds() -> None:
+    row = row_of(Entry("a", (run_of("a", 2.0, seen=1000, seconds=1), run_of("a", 2.0, seed=2, seen=1000, seconds=9))))
+    assert row.tokens_per_second == pytest.approx(200.0)  # not (1000 + 111) / 2
+    assert row.tokens_per_second == pytest.approx(row.tokens_seen / row.seconds)
+
+
+def test_a_row_comes_back_from_json() -> None:
+    row = row_of(entry_of("char", 2.0, 2.5))
+    assert Row.from_json(json.loads(json.dumps(asdict(row)))) == row
 
 
 def test_text_is_aligned_and_narrow() -> None:
@@ -165,21 +165,6 @@ def test_unequal_budgets_are_said(other: dict[str, Any]) -> None:
 def test_the_budget_of_every_seed_counts() -> None:
     uneven = Entry("a", (run_of("a", 2.0), run_of("a", 2.0, budget=5, seed=2)))
     assert budget_words([entry_of("b", 1.0), uneven]).startswith("under unequal budgets")
-
-
-def test_overrides_and_differences_are_named() -> None:
-    rows = [row_of(entry_of("char", 2.0)), row_of(entry_of("bpe", 1.75, tokens=300))]
-    sentences = not_held_equal(experiment_of(Override("train.learning_rate", 0.001, 0.01)), rows)
-    assert sentences[0] == "bpe: train.learning_rate = 0.01 where the others have 0.001"
-    assert any(line.startswith("context in characters") and "char 48, bpe 64" in line for line in sentences)
-    assert not any(line.startswith("seconds") for line in sentences)  # equal here
-
-
-def test_means_over_seeds_are_what_differs() -> None:
-    same_mean = [entry_of("char", 2.0, 2.0, seconds=4.0), entry_of("bpe", 1.5, 1.5, seconds=4.0)]
-    assert not_held_equal(experiment_of(), [row_of(entry) for entry in same_mean]) == []
-    other = Entry("bpe", (run_of("bpe", 1.5, seconds=4.0), run_of("bpe", 1.5, seconds=8.0, seed=2)))
-    assert not_held_equal(experiment_of(), [row_of(same_mean[0]), row_of(other)]) == ["seconds: char 4, bpe 6"]
 
 
 def test_without_a_width_there_is_one_table_however_wide() -> None:

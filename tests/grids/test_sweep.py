@@ -32,6 +32,7 @@ from data.errors import ConfigError, DataError, ReportError
 from data.files import read_json
 from model import checkpoint
 from model.training.loop import Run as TrainingRun
+from report_helpers import changed
 from scripts import sweep
 
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -252,10 +253,9 @@ def entries_of(finished: Path) -> list[Entry]:
 
 
 def with_bits(run: Run, seed: int, bits: float, **train: Any) -> Run:
-    report = copy.deepcopy(run.report)
-    report["splits"]["test"]["bits_per_char"] = bits
-    report["seen"]["seconds"] = 10.0 * seed
-    report["train"] |= {"seed": seed, **train}
+    splits = {"test": {"bits_per_char": bits}}
+    seen, train = {"seconds": 10.0 * seed}, {"seed": seed, **train}
+    report = changed(run.report, {"splits": splits, "seen": seen, "train": train})
     return replace(run, report=report, report_sha256=f"report {seed}")
 
 
@@ -295,7 +295,7 @@ def test_unequal_budgets_are_said(finished: Path) -> None:
 def test_runs_on_other_text_are_refused(finished: Path) -> None:
     experiment, entries = load_experiment(finished / "sizes.yaml"), entries_of(finished)
     run = with_bits(entries[1].runs[0], 1, 2.0)
-    run.report["splits"]["test"]["text_sha256"] = "0" * 64
+    run = replace(run, report=changed(run.report, {"splits": {"test": {"text_sha256": "0" * 64}}}))
     entries[1] = Entry(entries[1].name, (run,))
     with pytest.raises(ReportError, match="scored on different test texts"):
         sweep_of(experiment, entries)

@@ -36,6 +36,7 @@ from data.files import read_json, write_json
 from data.inputs import seal
 from model import checkpoint
 from model.training.loop import Run as TrainingRun
+from report_helpers import report_of, stored_report
 from scripts import tune
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -361,18 +362,24 @@ def test_a_damaged_or_older_result_is_none(tmp_path: Path) -> None:
 
 # What a report may say
 
-MODEL = {"vocab_size": 9, "block_size": 16}
+MODEL = stored_report({"model": {"vocab_size": 9}})["model"]
 TEXTS = {name: {"text_sha256": name[0], "borders_sha256": "b"} for name in ("train", "val", "test")}
 
 
 def entry_of(name: str, rate: float, **changes: Any) -> Entry:
     report = {
-        "train": {"learning_rate": rate, "batch_size": 8, "seed": 3, "num_threads": 2, "budget": {"amount": 6_000}},
+        "train": {
+            "learning_rate": rate,
+            "batch_size": 8,
+            "seed": 3,
+            "num_threads": 2,
+            "budget": {"unit": "characters", "amount": 6_000},
+        },
         "model": MODEL,
         "tokenizer": {"fingerprint": f"of {name}"},
         "inputs": {"texts": TEXTS},
     }
-    return Entry(name, (SimpleNamespace(report=report | changes),))  # type: ignore[arg-type]
+    return Entry(name, (SimpleNamespace(report=report_of(report | changes)),))  # type: ignore[arg-type]
 
 
 def report_folder(tmp_path: Path, best: dict[str, float], edge: tuple[str, ...] = ()) -> Path:

@@ -91,7 +91,7 @@ def test_provenance_names_every_text_tokenizer_and_run() -> None:
     for entry in entries:
         assert tokenizers[entry.name].fingerprint() in values
         for run in entry.runs:
-            assert {run.report_sha256, run.test["nats_sha256"], run.report["checkpoint_sha256"]} <= set(values)
+            assert {run.report_sha256, run.test.nats_sha256, run.report.checkpoint_sha256} <= set(values)
     labels = [label for group in page["provenance"] for label, _ in group["items"]]
     assert "crlf converted" in labels and "lone cr converted" not in labels  # what cleaning did, not what it did not
 

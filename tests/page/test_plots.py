@@ -8,6 +8,7 @@ import pytest
 
 from compare.page.curves import curve_paths, draw_curves
 from compare.runs import Entry
+from report_helpers import report_of
 
 LEVELS = [{"name": "xz", "bits_per_char": 2.25}]
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -18,7 +19,8 @@ def run_of(name: str, bits: list[float], seed: int = 1) -> Any:
     metrics: list[dict[str, float]] = [seen | {"loss_nats": 3.0}]  # a line without val
     for number, one in enumerate(bits, start=1):
         metrics.append({key: 10 * number * value for key, value in seen.items()} | {"val_sample_bits_per_char": one})
-    return SimpleNamespace(contestant=name, metrics=metrics, report={"tokenizer": {"vocab_size": 1234}}, seed=seed)
+    report = report_of({"tokenizer": {"vocab_size": 1234}})
+    return SimpleNamespace(contestant=name, metrics=metrics, report=report, seed=seed)
 
 
 def entry_of(name: str, *curves: list[float]) -> Entry:

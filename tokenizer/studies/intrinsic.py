@@ -28,6 +28,7 @@ def intrinsic_of(
     `ids` (n,) are the test split's, `text` is what they stand for; the parameters are those of the contestant's model.
     A word is a run of characters that are not white space, as for the word perplexity; `tokens_per_word` is None for a
     text without one, and for a text that is not divided by spaces. `chars_in_128_tokens` is the mean over the text.
+    `renyi_efficiency` divides by the logarithm of the whole vocabulary, tokens that the text never uses included.
     Raises ReportError for an empty text, ids that are not those of the text, and parameters that do not fit together.
     """
     num_bytes = len(text.encode("utf-8"))

@@ -1,0 +1,180 @@
+"""A comparison as a value: what comparison.json holds, what is printed, and what a notebook shows."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+from compare.baselines.scores import GUESSES
+from compare.certainty.pairs import Certainty
+from compare.certainty.stored import certainty_as_json, certainty_from_json
+from compare.certainty.verdict import answer, how_sure, noise_sentence
+from compare.table import Row, table_cells
+from data.show import visible
+
+
+@dataclass(frozen=True)
+class BaselineLine:
+    """A figure without any neural network, on the test text."""
+
+    name: str
+    bits_per_char: float
+    note: str
+    """How it was made."""
+
+
+@dataclass(frozen=True)
+class MarginalBound:
+    """How far a contestant's own segmentation lies above all segmentations together, in percent of its bits."""
+
+    contestant: str
+    percent: float
+    low: float | None
+    """The 95 % interval; None for one passage."""
+    high: float | None
+    num_chars: int
+    """Of the passages that were measured."""
+
+    @property
+    def sentence(self) -> str:
+        """The bound in words."""
+        interval = "one passage: no interval"
+        if self.low is not None and self.high is not None:
+            interval = f"95 % interval {self.low:.1f} to {self.high:.1f} %"
+        return (
+            f"{self.contestant}: all segmentations together need about {self.percent:.1f} % fewer bits than its own "
+            f"({interval}, {self.num_chars:,} characters); a lead smaller than that could turn"
+        )
+
+    @classmethod
+    def from_json(cls, contestant: str, found: Mapping[str, Any]) -> "MarginalBound":
+        """The bound in an entry of marginal.json."""
+        gap = found["gap_percent"]
+        return cls(contestant, gap["value"], gap["low"], gap["high"], found["num_chars"])
+
+
+@dataclass(frozen=True)
+class Details:
+    """What a comparison shows further, each as its own module writes it: ready for JSON, not read here."""
+
+    where_bits_go: Mapping[str, Any]
+    intrinsic: Mapping[str, Any]
+    sweep: Mapping[str, Any] | None
+    marginal: Mapping[str, Any]
+    """marginal.json's entries of these runs, by contestant."""
+    corpus: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What was compared, by hash and in words."""
+
+    reports: Mapping[str, tuple[str, ...]]
+    """The sha256 of every run's report.json, by contestant."""
+    fingerprints: Mapping[str, str]
+    """Of the tokenizers, by contestant."""
+    test_text_sha256: str
+    test_chars: int
+    text_path: str
+    """Where the test text lies."""
+    model_shape: str
+    batch: str
+    flops_formula: str
+    about: tuple[str, ...]
+    """Corpus, cleaning and environment in sentences."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All contestants of an experiment, compared in bits per character of its test text."""
+
+    experiment: str
+    budget: str
+    """What was held equal, and on how much text it was measured."""
+    certainty: Certainty
+    rows: tuple[Row, ...]
+    not_held_equal: tuple[str, ...]
+    baselines: tuple[BaselineLine, ...]
+    details: Details
+    identity: Identity
+
+    @property
+    def stronger(self) -> tuple[str, ...]:
+        """The n-grams and compressors that need fewer bits than every contestant."""
+        best = min(one.mean for one in self.certainty.contestants)
+        return tuple(one.name for one in self.baselines if one.name not in GUESSES and one.bits_per_char < best)
+
+    @property
+    def answer(self) -> str:
+        """The answer in one to four short sentences."""
+        return answer(self.certainty, self.stronger)
+
+    @property
+    def how_sure(self) -> list[str]:
+        """One sentence for each pair with the baseline contestant."""
+        return how_sure(self.certainty)
+
+    @property
+    def noise(self) -> str | None:
+        """What is assumed of training noise; None where it was measured."""
+        return noise_sentence(self.certainty)
+
+    @property
+    def marginal_sentences(self) -> list[str]:
+        """How far each contestant's own segmentation was found above all segmentations together."""
+        bounds = [MarginalBound.from_json(name, found) for name, found in self.details.marginal.items()]
+        return [bound.sentence for bound in bounds if bound.percent > 0.0]
+
+    def as_json(self) -> dict[str, Any]:
+        """What comparison.json holds, besides what it was made from."""
+        return {
+            "experiment": self.experiment,
+            "answer": self.answer,
+            "how_sure": self.how_sure,
+            "noise": self.noise,
+            "stronger": list(self.stronger),
+            "budget": self.budget,
+            "rows": [asdict(row) | {"seeds": list(row.seeds)} for row in self.rows],
+            "not_held_equal": list(self.not_held_equal),
+            "statistics": certainty_as_json(self.certainty),
+            "baselines": [asdict(one) for one in self.baselines],
+            **{name: getattr(self.details, name) for name in Details.__dataclass_fields__},
+            **asdict(self.identity),
+            "reports": {name: list(hashes) for name, hashes in self.identity.reports.items()},
+            "about": list(self.identity.about),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Comparison":
+        """The comparison that comparison.json holds; for a file of this version whose seal has been checked."""
+        identity = {name: value[name] for name in Identity.__dataclass_fields__}
+        return cls(
+            experiment=value["experiment"],
+            budget=value["budget"],
+            certainty=certainty_from_json(value["statistics"]),
+            rows=tuple(Row.from_json(row) for row in value["rows"]),
+            not_held_equal=tuple(value["not_held_equal"]),
+            baselines=tuple(BaselineLine(**one) for one in value["baselines"]),
+            details=Details(**{name: value[name] for name in Details.__dataclass_fields__}),
+            identity=Identity(
+                **identity
+                | {
+                    "reports": {name: tuple(hashes) for name, hashes in value["reports"].items()},
+                    "about": tuple(value["about"]),
+                }
+            ),
+        )
+
+    def _repr_html_(self) -> str:
+        """The answer, how sure it is, and the table, for a notebook."""
+        header, *lines = [[escape(visible(cell)) for cell in line] for line in table_cells(self.rows)]
+        sure = "".join(f"<li>{escape(visible(line))}</li>" for line in self.how_sure)
+        head = "".join(f'<th scope="col">{cell}</th>' for cell in header)
+        body = "".join(
+            f'<tr><th scope="row">{line[0].strip()}</th>{"".join(f"<td>{cell}</td>" for cell in line[1:])}</tr>'
+            for line in lines
+        )
+        return (
+            f"<p><strong>{escape(visible(self.answer))}</strong></p><ul>{sure}</ul>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
