@@ -146,7 +146,7 @@ def test_case_60_no_line_is_wider_than_the_terminal(names: list[str]) -> None:
     comparison = comparison_of(names)
     text = comparison_text(comparison)
     assert widest(text) <= TERMINAL_COLUMNS
-    short = names_in_tables(comparison.rows)
+    short = names_in_tables([row.contestant for row in comparison.rows])
     assert len(set(short.values())) == len(names)
     flat = "".join(text.split())
     for name, shown in short.items():
