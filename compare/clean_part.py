@@ -85,15 +85,16 @@ def clean_part(
     )
 
 
-def ranking_sentence(part: CleanPart) -> str | None:
-    """For the report: both rankings, where they differ; None where they are the same."""
-    if not part.ranking_differs:
-        return None
-    return (
+def clean_sentence(part: CleanPart) -> str:
+    """For the report: the ranking on the clean part, and that on all of test where it differs."""
+    found = (
         f"On the {100 * part.share:.1f} % of test that share no {DECISIVE_LENGTH} characters with train the ranking is "
-        f"{_with_bits(part.ranking, part.bits_per_char)}; on all of test it is "
-        f"{_with_bits(part.whole_ranking, part.whole_bits_per_char)} (bits per character, fewest first)."
+        f"{_with_bits(part.ranking, part.bits_per_char)}"
     )
+    if not part.ranking_differs:
+        return f"{found} (bits per character, fewest first), the same as on all of test."
+    whole = _with_bits(part.whole_ranking, part.whole_bits_per_char)
+    return f"{found}; on all of test it is {whole} (bits per character, fewest first)."
 
 
 def _bits_per_char(by_seed: Sequence[Float64Array]) -> float:

@@ -10,6 +10,7 @@ from compare.baselines.scores import BASELINES, baselines_of
 from compare.bits_by import where_bits_go
 from compare.certainty import verdict
 from compare.certainty.pairs import summarize
+from compare.clean_part import CleanPart, clean_part, is_clean
 from compare.experiment import Experiment
 from compare.grids.tune import rate_sentence
 from compare.neighbours import marginal_of_these_runs, sweep_of_this_text
@@ -200,7 +201,15 @@ def _compared(
             corpus={key: value for key, value in materials.corpus.items() if key != "splits"},
         ),
         identity=_identity(experiment, entries, materials),
+        clean=_clean_part(entries, materials),
     )
+
+
+def _clean_part(entries: Sequence[Entry], materials: Materials) -> CleanPart | None:
+    clean = is_clean(materials.splits["train"], materials.splits["test"])
+    if clean.all():
+        return None
+    return clean_part(clean, {entry.name: [run.evaluations["test"] for run in entry.runs] for entry in entries})
 
 
 def _intrinsic(entry: Entry, materials: Materials) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from compare.baselines.scores import GUESSES
 from compare.certainty.pairs import Certainty
 from compare.certainty.stored import certainty_as_json, certainty_from_json
 from compare.certainty.verdict import answer, how_sure, noise_sentence
+from compare.clean_part import CleanPart, clean_sentence
 from compare.table import Row, table_cells
 from data.show import visible
 
@@ -97,6 +98,8 @@ class Comparison:
     baselines: tuple[BaselineLine, ...]
     details: Details
     identity: Identity
+    clean: CleanPart | None
+    """Figures on the part of test that train does not hold; None where train holds none of test's longer strings."""
 
     @property
     def stronger(self) -> tuple[str, ...]:
@@ -106,13 +109,16 @@ class Comparison:
 
     @property
     def answer(self) -> str:
-        """The answer in one to four short sentences."""
-        return answer(self.certainty, self.stronger)
+        """The answer in one to five short sentences."""
+        said = answer(self.certainty, self.stronger)
+        if self.clean is None or not self.clean.ranking_differs:
+            return said
+        return f"The ranking depends on strings that test shares with train. {said}"
 
     @property
     def how_sure(self) -> list[str]:
-        """One sentence for each pair with the baseline contestant."""
-        return how_sure(self.certainty)
+        """One sentence for each pair with the baseline contestant; before them one on the clean part of test."""
+        return [*([] if self.clean is None else [clean_sentence(self.clean)]), *how_sure(self.certainty)]
 
     @property
     def noise(self) -> str | None:
@@ -138,6 +144,7 @@ class Comparison:
             "not_held_equal": list(self.not_held_equal),
             "statistics": certainty_as_json(self.certainty),
             "baselines": [asdict(one) for one in self.baselines],
+            "clean": None if self.clean is None else asdict(self.clean),
             **{name: getattr(self.details, name) for name in Details.__dataclass_fields__},
             **asdict(self.identity),
             "reports": {name: list(hashes) for name, hashes in self.identity.reports.items()},
@@ -163,6 +170,7 @@ class Comparison:
                     "about": tuple(value["about"]),
                 }
             ),
+            clean=None if value["clean"] is None else CleanPart(**value["clean"]),
         )
 
     def _repr_html_(self) -> str:

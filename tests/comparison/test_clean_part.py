@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compare.baselines.ngram import KneserNey, NGramCounts, alphabet_of
-from compare.clean_part import NGRAM, CleanPart, clean_part, is_clean, ranking_sentence
+from compare.clean_part import NGRAM, CleanPart, clean_part, clean_sentence, is_clean
 from data.errors import ReportError
 from data.files import sha256_text
 from data.splits import Split
@@ -61,14 +61,18 @@ def test_figures_by_hand() -> None:
     assert part.ranking_differs
 
 
-def test_a_sentence_only_where_the_ranking_differs() -> None:
+def test_the_sentence_says_whether_the_ranking_differs() -> None:
     differing = CleanPart(725, 0.725, {"char": 2.539, "bpe": 2.508}, {"char": 2.480, "bpe": 2.485})
-    assert ranking_sentence(differing) == (
+    assert clean_sentence(differing) == (
         "On the 72.5 % of test that share no 50 characters with train the ranking is bpe 2.508, char 2.539; on all of "
         "test it is char 2.480, bpe 2.485 (bits per character, fewest first)."
     )
-    assert ranking_sentence(CleanPart(725, 0.725, {"char": 2.5, "bpe": 2.6}, {"char": 2.4, "bpe": 2.5})) is None
-    assert ranking_sentence(CleanPart(725, 0.725, {"char": 2.5, "bpe": 2.5}, {"char": 2.4, "bpe": 2.4})) is None
+    same = clean_sentence(CleanPart(725, 0.725, {"char": 2.5, "bpe": 2.6}, {"char": 2.4, "bpe": 2.5}))
+    assert same.endswith(
+        "the ranking is char 2.500, bpe 2.600 (bits per character, fewest first), the same as on all of test."
+    )
+    equal = CleanPart(725, 0.725, {"char": 2.5, "bpe": 2.5}, {"char": 2.4, "bpe": 2.4})
+    assert clean_sentence(equal).endswith("the same as on all of test.")
 
 
 def test_a_clean_test_is_the_whole_and_one_without_clean_characters_has_no_figure() -> None:
