@@ -28,6 +28,7 @@ from data.splits import Split
 
 BoolArray = NDArray[np.bool_]
 Float64Array = NDArray[np.float64]
+Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
@@ -47,9 +48,9 @@ def alphabet_of(texts: Sequence[str]) -> str:
 class Symbols:
     """Documents as symbols: 0 … A-1 are the alphabet's characters, A is the mark before each document."""
 
-    symbols: Int64Array
+    symbols: Int32Array
     """(S,) every document as its mark, the newline that it continues, and its characters."""
-    index: Int64Array
+    index: Int32Array
     """(S,) place in the document: 0 the mark, 1 the newline, from 2 on the characters."""
 
     @property
@@ -75,11 +76,11 @@ def symbols_of(split: Split, alphabet: str) -> Symbols:
     lengths = np.diff(split.document_offsets)
     starts = split.document_offsets[:-1] + _NUM_GIVEN * np.arange(num_documents)
     index = np.arange(len(characters) + _NUM_GIVEN * num_documents) - np.repeat(starts, lengths + _NUM_GIVEN)
-    symbols = np.empty(len(index), np.int64)
+    symbols = np.empty(len(index), np.int32)
     symbols[index >= _NUM_GIVEN] = characters
     symbols[starts] = len(alphabet)
     symbols[starts + 1] = alphabet.index("\n")
-    return Symbols(symbols, index)
+    return Symbols(symbols, index.astype(np.int32))
 
 
 def number_distinct(keys: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -108,69 +109,106 @@ class Grams:
 
     keys: Int64Array
     """(N,) ascending: id (one order below) of all symbols but the last, times A + 1, plus the last symbol."""
-    occurrences: Int64Array
+    contexts: Int32Array
+    """(N,) that id: of all symbols but the last."""
+    num_contexts: int
+    """Distinct n-grams of the order below; 1 for single symbols, whose context is empty."""
+    occurrences: Int32Array
     """(N,) how often its last symbol was predicted; 0 for the mark, and for the mark and its newline."""
-    suffixes: Int64Array
+    suffixes: Int32Array
     """(N,) id (one order below) of all symbols but the first."""
     begins_document: BoolArray
     """(N,) whether its first symbol is the mark."""
 
-    def find(self, keys: Int64Array) -> Int64Array:
+    def find(self, keys: Int64Array) -> Int32Array:
         """Ids of the n-grams with these keys, -1 where there is none; negative keys are of none."""
         if len(self.keys) == 0:
-            return np.full(len(keys), -1, np.int64)
+            return np.full(len(keys), -1, np.int32)
         places = np.searchsorted(self.keys, keys)
         places[places == len(self.keys)] = 0
-        return np.where(self.keys[places] == keys, places, -1)
+        return np.where(self.keys[places] == keys, places, -1).astype(np.int32)
+
+
+class NGramCounter:
+    """Counts a text order by order: every call of `next_order` costs one pass, whatever the order."""
+
+    def __init__(self, train: Split, alphabet: str) -> None:
+        """For `train`, whose characters are all in `alphabet` (in which the newline must be).
+
+        Raises DataError for a text whose symbols 32 bits cannot count. Ids are given order by order: the n-grams of
+        order k are told apart by the id of their first k - 1 symbols and their last one, which fits 64 bits.
+        """
+        self.alphabet = alphabet
+        self.order = 0
+        """The last one counted."""
+        if len(train.text) + _NUM_GIVEN * len(train.document_offsets) > np.iinfo(np.int32).max:
+            raise DataError(
+                f"{train.name} has {len(train.text):,} characters, more than the n-gram counts; use less text"
+            )
+        self._text = symbols_of(train, alphabet)
+        self._ids = np.zeros(self.num_symbols, np.int32)  # of the n-gram of this order that ends here
+        self._num_contexts = 1
+
+    @property
+    def num_symbols(self) -> int:
+        """S of the text: what one pass reads."""
+        return len(self._text.symbols)
+
+    def next_order(self) -> Grams:
+        """The n-grams of one order more."""
+        self.order += 1
+        text, ids = self._text, self._ids
+        ends = np.flatnonzero(text.index >= self.order - 1)
+        distinct, found = number_distinct(_keys(ids, text, ends, len(self.alphabet)))
+        suffixes = np.empty(len(distinct), np.int32)
+        suffixes[found] = ids[ends]  # all occurrences of an n-gram write the same value
+        begins_document = np.empty(len(distinct), np.bool_)
+        begins_document[found] = text.index[ends] == self.order - 1
+        occurrences = np.bincount(found[text.index[ends] >= _NUM_GIVEN], minlength=len(distinct)).astype(np.int32)
+        contexts = (distinct // (len(self.alphabet) + 1)).astype(np.int32)
+        grams = Grams(distinct, contexts, self._num_contexts, occurrences, suffixes, begins_document)
+        self._ids = np.full(len(ids), -1, np.int32)
+        self._ids[ends] = found
+        self._num_contexts = len(distinct)
+        return grams
+
+
+def _keys(shorter: Int32Array, text: Symbols, ends: Int64Array, num_characters: int) -> Int64Array:
+    """Keys of the n-grams that end at `ends`, from the ids of the one-shorter n-grams that end before them.
+
+    An id of -1 makes a negative key, which no n-gram has.
+    """
+    keys: Int64Array = shorter[ends - 1].astype(np.int64) * (num_characters + 1) + text.symbols[ends]
+    return keys
+
+
+def locate_order(order: int, grams: Grams, shorter: Int32Array, text: Symbols, num_characters: int) -> Int32Array:
+    """(S,) id of the n-gram of `order` that ends at each symbol, from those one order below; -1 if train lacks it.
+
+    Where the document is too short for an n-gram of that order the id is -1 too.
+    """
+    ends = np.flatnonzero(text.index >= order - 1)
+    ids = np.full(len(text.symbols), -1, np.int32)
+    ids[ends] = grams.find(_keys(shorter, text, ends, num_characters))
+    return ids
 
 
 class NGramCounts:
     """All n-grams of a text up to an order. Counting is the slow part; models of several orders share it."""
 
     def __init__(self, train: Split, alphabet: str, max_order: int) -> None:
-        """Count `train`, whose characters are all in `alphabet` (in which the newline must be).
-
-        Ids are given order by order: the n-grams of order k are told apart by the id of their first k - 1 symbols
-        and their last one, which fits 64 bits for any alphabet and any text that fits memory.
-        """
+        """Count `train`, whose characters are all in `alphabet` (in which the newline must be)."""
         self.alphabet = alphabet
         self.max_order = max_order
-        self.orders: list[Grams] = []
+        counter = NGramCounter(train, alphabet)
+        self.orders = [counter.next_order() for _ in range(max_order)]
         """Element k - 1 holds the n-grams of order k."""
-        text = symbols_of(train, alphabet)
-        is_predicted = text.is_predicted
-        ids = np.zeros(len(text.symbols), np.int64)  # invariant: id of the n-gram one order below that ends here
-        for order in range(1, max_order + 1):
-            ends = np.flatnonzero(text.index >= order - 1)
-            distinct, found = number_distinct(self._keys(ids, text, ends))
-            suffixes = np.empty(len(distinct), np.int64)
-            suffixes[found] = ids[ends]  # all occurrences of an n-gram write the same value
-            begins_document = np.empty(len(distinct), np.bool_)
-            begins_document[found] = text.index[ends] == order - 1
-            occurrences = np.bincount(found[is_predicted[ends]], minlength=len(distinct))
-            self.orders.append(Grams(distinct, occurrences, suffixes, begins_document))
-            ids = np.full(len(ids), -1, np.int64)
-            ids[ends] = found
 
-    def _keys(self, shorter: Int64Array, text: Symbols, ends: Int64Array) -> Int64Array:
-        """Keys of the n-grams that end at `ends`, from the ids of the one-shorter n-grams that end before them.
-
-        An id of -1 makes a negative key, which no n-gram has.
-        """
-        keys: Int64Array = shorter[ends - 1] * (len(self.alphabet) + 1) + text.symbols[ends]
-        return keys
-
-    def locate(self, text: Symbols) -> list[Int64Array]:
-        """For each order 0 … max_order: (S,) id of the n-gram that ends at each symbol, -1 if train lacks it.
-
-        Where the document is too short for an n-gram of that order the id is -1 too.
-        """
-        located = [np.zeros(len(text.symbols), np.int64)]  # order 0: the empty n-gram is everywhere
+    def locate(self, text: Symbols) -> list[Int32Array]:
+        """For each order 0 … max_order: (S,) id of the n-gram that ends at each symbol; see `locate_order`."""
+        located = [np.zeros(len(text.symbols), np.int32)]  # order 0: the empty n-gram is everywhere
         for order, grams in enumerate(self.orders, start=1):
-            ends = np.flatnonzero(text.index >= order - 1)
-            ids = np.full(len(text.symbols), -1, np.int64)
-            ids[ends] = grams.find(self._keys(located[-1], text, ends))
-            located.append(ids)
+            located.append(locate_order(order, grams, located[-1], text, len(self.alphabet)))
         return located
 
 
@@ -187,6 +225,35 @@ class Level:
     discounts_are_estimated: bool
     """False where FALLBACK_DISCOUNTS had to serve."""
 
+    def refine(self, probabilities: Float64Array, contexts: Int32Array, grams: Int32Array) -> None:
+        """Turn p of the order below into p of this order, in place.
+
+        `contexts` are the ids of the contexts (one order below), `grams` those of the n-grams, -1 for unknown ones;
+        all three have one element for each character that is scored.
+        """
+        known = np.flatnonzero(contexts >= 0)
+        probabilities[known] *= self.backoffs[contexts[known]]
+        seen = np.flatnonzero(grams >= 0)
+        probabilities[seen] += self.shares[grams[seen]]
+
+
+def level_of(grams: Grams, above: Grams | None) -> Level:
+    """The level of `grams`: the highest of a model without `above`, else the one below the order `above`."""
+    if above is None:
+        number = grams.occurrences
+    else:
+        extensions = np.bincount(above.suffixes[above.occurrences > 0], minlength=len(grams.keys))
+        number = np.where(grams.begins_document, grams.occurrences, extensions)
+    discounts, are_estimated = discounts_of(number)
+    discounted = np.array([0.0, *discounts])[np.minimum(number, 3)]
+    totals = np.bincount(grams.contexts, weights=number, minlength=grams.num_contexts)
+    lost = np.bincount(grams.contexts, weights=discounted, minlength=grams.num_contexts)
+    is_continued = totals > 0
+    backoffs = np.divide(lost, totals, out=np.ones(grams.num_contexts), where=is_continued)
+    shares = np.zeros(len(number))
+    np.divide(number - discounted, totals[grams.contexts], out=shares, where=is_continued[grams.contexts])
+    return Level(shares, backoffs, discounts, are_estimated)
+
 
 class KneserNey:
     """The smoothed model of one order."""
@@ -196,30 +263,10 @@ class KneserNey:
         if not 1 <= order <= counts.max_order:
             raise ValueError(f"order {order} is outside 1 … {counts.max_order}, which were counted")
         self.order = order
-        self.levels = [self._level(counts, k, order) for k in range(1, order + 1)]
+        aboves = [*counts.orders[1:order], None]
+        self.levels = [level_of(grams, above) for grams, above in zip(counts.orders, aboves, strict=False)]
         """Element k - 1 is p_k."""
         self._counts = counts
-
-    @staticmethod
-    def _level(counts: NGramCounts, k: int, order: int) -> Level:
-        grams = counts.orders[k - 1]
-        if k == order:
-            number = grams.occurrences
-        else:
-            above = counts.orders[k]
-            extensions = np.bincount(above.suffixes[above.occurrences > 0], minlength=len(grams.keys))
-            number = np.where(grams.begins_document, grams.occurrences, extensions)
-        discounts, are_estimated = discounts_of(number)
-        discounted = np.array([0.0, *discounts])[np.minimum(number, 3)]
-        contexts = grams.keys // (len(counts.alphabet) + 1)
-        num_contexts = 1 if k == 1 else len(counts.orders[k - 2].keys)
-        totals = np.bincount(contexts, weights=number, minlength=num_contexts)
-        lost = np.bincount(contexts, weights=discounted, minlength=num_contexts)
-        is_continued = totals > 0
-        backoffs = np.divide(lost, totals, out=np.ones(num_contexts), where=is_continued)
-        shares = np.zeros(len(number))
-        np.divide(number - discounted, totals[contexts], out=shares, where=is_continued[contexts])
-        return Level(shares, backoffs, discounts, are_estimated)
 
     def character_nats(self, split: Split) -> Float64Array:
         """(C,) nats of every character of `split`, each document as the continuation of one newline.
@@ -227,23 +274,16 @@ class KneserNey:
         Raises DataError for a character outside the alphabet.
         """
         text = symbols_of(split, self._counts.alphabet)
-        return self.nats_at(text, self._counts.locate(text))
-
-    def nats_at(self, text: Symbols, located: Sequence[Int64Array]) -> Float64Array:
-        """(C,) nats of every predicted character of `text`; `located` is what the counts' `locate` gave for it."""
+        located = self._counts.locate(text)
         ends = np.flatnonzero(text.is_predicted)
         probabilities = np.full(len(ends), 1.0 / len(self._counts.alphabet))
         for k, level in enumerate(self.levels, start=1):
-            contexts, grams = located[k - 1][ends - 1], located[k][ends]
-            known = np.flatnonzero(contexts >= 0)
-            probabilities[known] *= level.backoffs[contexts[known]]
-            seen = np.flatnonzero(grams >= 0)
-            probabilities[seen] += level.shares[grams[seen]]
+            level.refine(probabilities, located[k - 1][ends - 1], located[k][ends])
         nats: Float64Array = -np.log(probabilities)
         return nats
 
 
-def discounts_of(number: Int64Array) -> tuple[tuple[float, float, float], bool]:
+def discounts_of(number: NDArray[np.integer]) -> tuple[tuple[float, float, float], bool]:
     """Discounts of counts 1, 2, and 3 or more, from the counts of one order, and whether they are estimates.
 
     Chen and Goodman (1998), equation 26, with n_r the number of n-grams of count r: Y = n_1 / (n_1 + 2 n_2) and

@@ -1,8 +1,8 @@
 """What a model must beat: bits per character of the test text without any neural network.
 
-Uniform and order-0 guessing, the compressors of the standard library (alone, and after they have read train), and a
-character n-gram. All are figures on exactly the characters that the contestants are scored on; each is kept on disk
-under the hash of the texts, so that it is worked out once.
+Uniform and order-0 guessing, the compressors of the standard library and PPMd where it is installed (alone, and after
+they have read train), and a character n-gram. All are figures on exactly the characters that the contestants are scored
+on; each is kept on disk under the hash of the texts, so that it is worked out once.
 """
 
 import bz2
@@ -22,35 +22,24 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from compare.baselines.ngram import Float64Array, Int64Array, KneserNey, NGramCounts, alphabet_of, symbols_of
+from compare.baselines import ngram_search, ppmd
+from compare.baselines.ngram import Int64Array, alphabet_of, symbols_of
+from compare.baselines.ngram_search import NGram, search_order
+from compare.baselines.result import Result, size_per_char
 from data.errors import DataError, command
 from data.files import canonical_json, read_json, write_json
 from data.inputs import SEAL, borders_sha256, is_sealed, seal
 from data.splits import Split
 
 FILE = "baselines.json"
-NGRAM_ORDERS = (4, 5, 6)
-"""The order of the n-gram is the one of these that needs the fewest bits on val."""
-GUESSES = ("uniform", "order-0")
-"""The baselines that look at no context."""
-
+NGRAM = "character n-gram"
 GUESSES = ("uniform", "order-0")
 """The baselines that look at no context."""
 PRIMED = " after train"
 """What the names of compressors that have read train end with."""
 
-_BITS_PER_BYTE = 8
 _MAX_THREADS = 4  # more would only hold more copies of the text in memory
 _SILENT_SECONDS = 1.0  # no bar for what is done before anyone wonders
-
-
-@dataclass(frozen=True)
-class Result:
-    """One baseline's figure on the test split."""
-
-    bits_per_char: float
-    note: str
-    """How it was made, in one or two sentences for the reader of the report."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +47,9 @@ class Baseline:
     """A way to get a figure."""
 
     name: str
-    version: int
-    """To be raised with every change that can change the figure or the note: kept figures are then made anew."""
+    version: str
+    """To be raised with every change that can change the figure or the note: kept figures are then made anew. It holds
+    the version of the library that does the work, where that is known."""
     compute: Callable[[Mapping[str, Split]], Result]
 
 
@@ -88,35 +78,25 @@ def alone(compress: Callable[[bytes], bytes], remark: str, splits: Mapping[str, 
     """8 size(test) / C, with size in bytes after `compress` of the UTF-8 text, file headers included."""
     test = splits["test"].text
     size = len(compress(test.encode("utf-8")))
-    return Result(_BITS_PER_BYTE * size / len(test), f"the test text by itself, {size:,} bytes; {remark}")
+    return Result(size_per_char(size, splits["test"]), f"the test text by itself, {size:,} bytes; {remark}")
 
 
 def primed(compress: Callable[[bytes], bytes], remark: str, splits: Mapping[str, Split]) -> Result:
-    """8 (size(train + test) - size(train)) / C: what test adds to train (method.md, section 5)."""
+    """8 (size(train + test) - size(train)) / C: what test adds to train."""
     test = splits["test"].text
     train = splits["train"].text.encode("utf-8")
     size = len(compress(train + test.encode("utf-8"))) - len(compress(train))
-    return Result(_BITS_PER_BYTE * size / len(test), f"what test adds to train, {size:,} bytes; {remark}")
+    return Result(size_per_char(size, splits["test"]), f"what test adds to train, {size:,} bytes; {remark}")
 
 
 def n_gram(splits: Mapping[str, Split]) -> Result:
     """Interpolated modified Kneser-Ney, counted on train; its order is chosen on val and scored on test."""
-    alphabet = _alphabet(splits)
-    counts = NGramCounts(splits["train"], alphabet, max(NGRAM_ORDERS))
-    models = {order: KneserNey(counts, order) for order in NGRAM_ORDERS}
-    val = symbols_of(splits["val"], alphabet)
-    located = counts.locate(val)
-    on_val = {order: _bits_per_char(model.nats_at(val, located)) for order, model in models.items()}
-    model = models[min(NGRAM_ORDERS, key=lambda order: (on_val[order], order))]
-    tried = ", ".join(f"{order}: {bits:.3f}" for order, bits in on_val.items())
-    note = (
-        f"interpolated modified Kneser-Ney (Chen and Goodman 1998), order {model.order}, chosen on val among "
-        f"{tried}; each document continues one newline, as for the contestants"
-    )
-    guessed = [str(k) for k, level in enumerate(model.levels, start=1) if not level.discounts_are_estimated]
-    if guessed:
-        note += f"; too few n-grams to estimate the discounts of order {', '.join(guessed)}: fixed ones"
-    return Result(_bits_per_char(model.character_nats(splits["test"])), note)
+    return result_of(search_order(splits))
+
+
+def result_of(ngram: NGram) -> Result:
+    """The n-gram's figure, where it was found already."""
+    return Result(ngram.bits_on("test"), ngram.note)
 
 
 def _alphabet(splits: Mapping[str, Split]) -> str:
@@ -128,32 +108,51 @@ def _character_counts(split: Split, alphabet: str) -> Int64Array:
     return np.bincount(text.symbols[text.is_predicted], minlength=len(alphabet))
 
 
-def _bits_per_char(nats: Float64Array) -> float:
-    return float(nats.mean() / math.log(2))
-
-
 _COMPRESSORS: tuple[tuple[str, Callable[[bytes], bytes], str, str], ...] = (
     ("gzip", partial(gzip.compress, compresslevel=9, mtime=0), "level 9", "its window of 32 KiB has little use of it"),
     ("bz2", partial(bz2.compress, compresslevel=9), "level 9", "its blocks of 900 kB are compressed one by one"),
     ("xz", partial(lzma.compress, preset=9), "preset 9", "it looks back 64 MiB"),
 )
-BASELINES: tuple[Baseline, ...] = (
-    *(Baseline(name, 1, guess) for name, guess in zip(GUESSES, (uniform, order_0), strict=True)),
-    *(Baseline(name, 1, partial(alone, compress, level)) for name, compress, level, _ in _COMPRESSORS),
-    *(
-        Baseline(f"{name}{PRIMED}", 1, partial(primed, compress, f"{level}; {remark}"))
-        for name, compress, level, remark in _COMPRESSORS
-    ),
-    Baseline("character n-gram", 1, n_gram),
-)
+_ZLIB = f" with zlib {zlib.ZLIB_RUNTIME_VERSION}"  # gzip's size depends on it; bz2 and lzma do not tell theirs
+_LIBRARIES = {"gzip": _ZLIB, "bz2": "", "xz": ""}
+
+
+def baselines_with(pyppmd_version: str | None) -> tuple[Baseline, ...]:
+    """All baselines in the order of the table; PPMd where a version of pyppmd is given."""
+    ppmd_version = f"1 with pyppmd {pyppmd_version}"
+    has_ppmd = pyppmd_version is not None
+    return (
+        *(Baseline(name, "1", guess) for name, guess in zip(GUESSES, (uniform, order_0), strict=True)),
+        *(Baseline(name, "1" + _LIBRARIES[name], partial(alone, run, level)) for name, run, level, _ in _COMPRESSORS),
+        *([Baseline("PPMd", ppmd_version, ppmd.alone)] if has_ppmd else []),
+        *(
+            Baseline(f"{name}{PRIMED}", "1" + _LIBRARIES[name], partial(primed, run, f"{level}; {remark}"))
+            for name, run, level, remark in _COMPRESSORS
+        ),
+        *([Baseline(f"PPMd{PRIMED}", ppmd_version, ppmd.after_train)] if has_ppmd else []),
+        Baseline(NGRAM, str(ngram_search.VERSION), n_gram),
+    )
+
+
+BASELINES = baselines_with(ppmd.installed_version())
 """In the order of the table. The slowest stand last; they are started first."""
 
 
+def notes_on_baselines() -> list[str]:
+    """What the reader is told below the table: which baseline is left out, and how to get it."""
+    return [] if ppmd.installed_version() is not None else [ppmd.MISSING]
+
+
 def baselines_of(
-    splits: Mapping[str, Split], cache_folder: Path, *, echo: Callable[[str], None] = print
+    splits: Mapping[str, Split],
+    cache_folder: Path,
+    *,
+    ngram: NGram | None = None,
+    echo: Callable[[str], None] = print,
 ) -> list[dict[str, Any]]:
     """All baselines on `splits["test"]`: `name`, `bits_per_char`, `note`, in the order of the table.
 
+    `ngram` is the n-gram of these splits where the caller has it (kept_ngram); otherwise it is counted here if need be.
     Figures are kept in `cache_folder`/baselines.json with a hash of method, version, texts and document borders, and
     taken from there while it holds. A damaged file costs nothing but time: `echo` gets a line, and all is made anew.
     Raises DataError for a split without any character.
@@ -167,7 +166,10 @@ def baselines_of(
     kept = _read_kept(path, echo)
     keys = {baseline.name: _key(baseline, splits) for baseline in BASELINES}
     missing = [b for b in BASELINES if b.name not in kept or kept[b.name]["key"] != keys[b.name]]
-    for name, result in _compute(missing, splits).items():
+    found = {} if ngram is None else {NGRAM: result_of(ngram)}
+    found |= _compute([b for b in missing if b.name not in found], splits)
+    for name in (b.name for b in missing):
+        result = found[name]
         kept[name] = seal({"key": keys[name], "bits_per_char": result.bits_per_char, "note": result.note})
     if missing:
         write_json(path, {b.name: kept[b.name] for b in BASELINES})
@@ -178,10 +180,9 @@ def baselines_of(
 
 
 def _key(baseline: Baseline, splits: Mapping[str, Split]) -> str:
-    """Hex sha256 of all that decides the figure; gzip's size depends on the zlib that is installed."""
+    """Hex sha256 of all that decides the figure."""
     texts = {name: [split.sha256, borders_sha256(split.document_offsets)] for name, split in sorted(splits.items())}
-    about = {"name": baseline.name, "version": baseline.version, "zlib": zlib.ZLIB_RUNTIME_VERSION}
-    identity = canonical_json({**about, "texts": texts})
+    identity = canonical_json({"name": baseline.name, "version": baseline.version, "texts": texts})
     return hashlib.sha256(identity.encode("utf-8")).hexdigest()
 
 
