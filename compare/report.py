@@ -13,16 +13,16 @@ from compare.certainty.pairs import summarize
 from compare.clean_part import CleanPart, clean_part, is_clean
 from compare.experiment import Experiment
 from compare.grids.tune import rate_sentence
-from compare.neighbours import marginal_of_these_runs, sweep_of_this_text
 from compare.outputs.comparison import BaselineLine, Comparison, Details, Identity, MarginalBound
 from compare.outputs.exports import table_csv, table_latex
 from compare.outputs.held_equal import not_held_equal
+from compare.outputs.neighbours import marginal_of_these_runs, sweep_of_this_text
 from compare.outputs.text import comparison_markdown, comparison_text
 from compare.page.curves import curve_paths, draw_curves
 from compare.page.data import levels, page_data
 from compare.page.render import HTML, write_page
+from compare.page.samples import prompts_of, samples_of
 from compare.runs import Entry, all_runs, check_comparable
-from compare.samples import prompts_of, samples_of
 from compare.table import budget_words, row_of
 from data.clean import is_divided_by_spaces
 from data.errors import DataError

@@ -153,9 +153,9 @@ class Report:
         """
         report = cast(Report, _read(cls, value, where, mend, leave={"stored": value}))
         if report.train.budget.unit not in get_args(Unit):
-            raise DataError(f"{where}: train.budget: unknown unit {report.train.budget.unit!r}; run `{mend}`")
+            raise DataError(f"{where}: train.budget: unknown unit {report.train.budget.unit!r}; run {command(mend)}")
         if not report.flops_formula:
-            raise DataError(f"{where}: key 'flops_formula' is empty; run `{mend}`")
+            raise DataError(f"{where}: key 'flops_formula' is empty; run {command(mend)}")
         return report
 
 

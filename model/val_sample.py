@@ -50,6 +50,12 @@ class ValSample:
         )
 
 
+def check_sample(num_chars: int, num_chars_of_tokens: int) -> None:
+    """Raise RulerError unless the tokens of the val sample hold its characters."""
+    if num_chars_of_tokens != num_chars:
+        raise RulerError(f"the val sample has {num_chars} characters, its tokens have {num_chars_of_tokens}")
+
+
 def val_sample(split: EncodedSplit, tokenizer: Tokenizer, max_characters: int) -> ValSample:
     """The fixed sample of `split`: at most `max_characters` characters, all of them where it has no more.
 
@@ -71,8 +77,7 @@ def val_sample(split: EncodedSplit, tokenizer: Tokenizer, max_characters: int) -
         texts.append(text if num_chars == lengths[document] else _to_line_end(text))
     sample_ids, sample_offsets = tokenizer.encode_documents(texts)
     num_chars = int(tokenizer.token_num_chars[sample_ids].sum())
-    if num_chars != sum(map(len, texts)):
-        raise RulerError(f"the val sample has {sum(map(len, texts))} characters, its tokens have {num_chars}")
+    check_sample(sum(map(len, texts)), num_chars)
     return ValSample(torch.from_numpy(sample_ids), sample_offsets, num_chars, len(lengths))
 
 

@@ -40,6 +40,7 @@ TOP_LEVEL = {
     "evaluate": "How a trained model is scored; see [evaluate](#evaluate).",
     "seeds": "A list of seeds, such as `[1, 2, 3]`. Every contestant is trained once with each. Default: once, with "
     "`train.seed`. A file may not give both.",
+    "baseline": "The contestant that the verdict compares the others with. Default: `char`, else the first.",
     "root": "The folder below which all files of the experiment are written. Default: `.`, the working directory.",
 }
 CONTESTANT = {

@@ -20,7 +20,7 @@ from compare.baselines.ngram_search import (
     search_order,
 )
 from compare.baselines.result import MIN_GAIN
-from data.errors import DataError
+from data.errors import DataError, command
 from data.files import atomic_write
 from data.inputs import inputs_of, is_sealed, seal, text_input
 from data.splits import Split
@@ -36,7 +36,9 @@ def kept_ngram(splits: Mapping[str, Split], cache_folder: Path, *, echo: Callabl
     """
     for name, split in splits.items():
         if not split.text:
-            raise DataError(f"the {name} split holds no character, so the n-gram has no figure; run `make data`")
+            raise DataError(
+                f"the {name} split holds no character, so the n-gram has no figure; run {command('make data')}"
+            )
     path = cache_folder / FILE
     inputs = inputs_of(
         VERSION,

@@ -158,7 +158,7 @@ def test_commands_make_what_they_need_and_say_when_there_is_nothing_to_do(
     assert first.returncode == 0, first.stderr
     assert "bits per character (test)" in first.stdout
     assert "Not held equal:" in first.stdout
-    assert "Verdict: " in first.stdout
+    assert "characters or BPE?" in first.stdout and "bits per character (test)" in first.stdout
     assert max(map(len, first.stdout.split("bits per character (test)")[1].split("Not held")[0].split("\n"))) < 100
     assert "Nothing to do: everything was up to date." in here(compare.main, "--config", config)[1]
     options = ("--config", config, "--prompt", "the of", "--tokens", "20", "--seed", "3")

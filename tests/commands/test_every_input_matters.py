@@ -181,6 +181,7 @@ EXPERIMENT_CHANGES: dict[str, tuple[str, str] | None] = {
     "contestants": None,  # test_the_contestants_and_their_order_matter
     "layout": ("root=elsewhere", TRAINED),
     "seeds": ("seeds=[1]", TRAINED),
+    "baseline": ("baseline=bpe", COMPARED),
 }
 SETTINGS = [
     ("contestants.bpe.tokenizer={kind: byte_bpe, vocab_size: 300}", REFUSED),

@@ -109,10 +109,10 @@ def test_the_plan_is_what_the_run_then_does(chain: Path) -> None:
     entries = steps.entries()
     for entry in entries:
         report, plan = entry.runs[0].report, plans[entry.name]
-        assert plan.embedding_parameters == report["parameters"]["embedding"]
-        assert plan.other_parameters == report["parameters"]["rest"]
-        assert plan.steps == pytest.approx(report["seen"]["steps"], abs=1)
-    assert char.flops == next(entry for entry in entries if entry.name == "char").runs[0].report["seen"]["flops"]
+        assert plan.embedding_parameters == report.parameters.embedding
+        assert plan.other_parameters == report.parameters.rest
+        assert plan.steps == pytest.approx(report.seen.steps, abs=1)
+    assert char.flops == next(entry for entry in entries if entry.name == "char").runs[0].report.seen.flops
     said = [line for line in lines if line.startswith("warning: ")]
     assert said == [f"warning: {line}" for line in warnings_of(list(plans.values()))] and len(said) >= 3
     first_training = next(number for number, line in enumerate(lines) if line.startswith("train "))

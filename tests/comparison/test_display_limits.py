@@ -207,7 +207,7 @@ def test_plurals_are_right() -> None:
     page = full_page()
     page["test"]["num_documents"] = page["statistics"]["num_documents"] = page["statistics"]["num_blocks"] = 1
     html = render_page(page)
-    assert "in 1 document, is scored" in html and "over the 1 document, and over 1 block of 2,000 characters" in html
+    assert "in 1 document, is scored" in html and "over 1 document, and over 1 block of 2,000 characters" in html
 
 
 # --- a text without spaces, in one document, through the whole chain ---------------------------------------------

@@ -275,10 +275,12 @@ def test_seeds_are_averaged_and_kept(finished: Path) -> None:
 def test_val_names_the_winner_and_test_does_not(finished: Path) -> None:
     experiment, entries = load_experiment(finished / "sizes.yaml"), entries_of(finished)
     entries[1] = Entry(entries[1].name, (with_bits(entries[1].runs[0], 1, 0.75),))  # the lowest by far, on test only
-    entries[2].runs[0].report["splits"]["val"]["bits_per_char"] = 0.625
+    run = entries[2].runs[0]
+    run = replace(run, report=changed(run.report, {"splits": {"val": {"bits_per_char": 0.625}}}))
+    entries[2] = Entry(entries[2].name, (run,))
     found = sweep_of(experiment, entries)
     assert found["best"] == entries[2].name
-    test = entries[2].runs[0].test["bits_per_char"]
+    test = entries[2].runs[0].test.bits_per_char
     said = f"Fewest bits on val: {entries[2].name}, 0.6250 per character; on test it has {test:.4f}."
     assert said in sweep_as_text(found)
 

@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from compare.page.data import page_data
 from compare.page.render import render_page, write_page
 from compare.page.signs import readable, visible
 from page_helpers import SPLITS, entries_of, every_tokenizer, full_page, summary_of
+from report_helpers import changed
 
 
 class Outline(HTMLParser):
@@ -92,7 +94,9 @@ def test_an_answer_of_one_sentence_has_no_second_paragraph() -> None:
 
 def test_unequal_budgets_are_not_shown_as_one() -> None:
     entries = entries_of({name: every_tokenizer()[name] for name in ("char", "byte")})
-    entries[1].runs[0].report["train"]["budget"]["amount"] = 7
+    run = entries[1].runs[0]
+    run = replace(run, report=changed(run.report, {"train": {"budget": {"amount": 7}}}))
+    entries[1] = replace(entries[1], runs=(run,))
     page = page_data(summary=summary_of(entries), entries=entries, splits=SPLITS, tokenizers={}, samples={})
     assert ["budget", "not the same for all"] in page["compared"] and ["seed", "1"] in page["compared"]
 
@@ -116,8 +120,6 @@ def test_what_the_reader_needs_is_text(outline: Outline) -> None:
         "tokens seen: a 1 & b 2",
         "Training FLOPs per token = 6 * N",
         "by Student’s t, paired",
-        "char needs fewer bits",
-        "a tie",
         "U+2028",
         "cannot be written",
         "uniform",

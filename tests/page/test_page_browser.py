@@ -276,7 +276,7 @@ def test_without_scripts_everything_but_the_viewer_is_there(browser: "Browser", 
         "bits per character (test)",
         "What was not held equal",
         "xz after train",
-        "10,000 times",
+        "by Student’s t, paired",
     ):
         assert wanted in text
     page.click("#viewer summary")  # unfolding is the browser's own

@@ -9,8 +9,8 @@ import pytest
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare.experiment import load_experiment
+from compare.page.samples import prompts_of, samples_of
 from compare.runs import Entry, read_run
-from compare.samples import prompts_of, samples_of
 from compare.steps import Steps
 from data.errors import CheckpointError
 from tokenizer.base import Tokenizer
@@ -88,7 +88,7 @@ def test_every_prompt_is_continued_greedily_and_drawn(trained: Steps, entries: d
         ("the of", 0.8, 1),
     ]
     test = entries[name].runs[0].test
-    num_tokens = round(300 * test["num_tokens"] / test["num_chars"])
+    num_tokens = round(300 * test.num_tokens / test.num_chars)
     longest = int(trained.tokenizer(name).token_num_chars.max())
     for one in samples:
         assert num_tokens <= len(one["text"]) <= num_tokens * longest
