@@ -1,4 +1,4 @@
-"""Nats per token -> bits per character. The rules are method.md section 2; every figure comes from stored losses."""
+"""Nats per token -> bits per character. docs/method.md has the rules; every figure comes from stored losses."""
 
 import json
 import math

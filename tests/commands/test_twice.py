@@ -1,4 +1,4 @@
-"""Two numbers computed twice, the second time by code of this file alone (issue 4, shown by 6).
+"""Two numbers computed twice, the second time by code of this file alone.
 
 First, the loss of every token of a short document: one forward pass over the whole document, a softmax written here in
 float64, against the nats that the sliding windows stored. Second, bits per character of whole splits: exact fractions

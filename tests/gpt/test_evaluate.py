@@ -85,7 +85,7 @@ def test_an_oracle_scores_the_sources_own_bits_on_the_sample(tmp_path):
 
 @torch.inference_mode()
 def brute_force(model, ids, context, block_size, stride):
-    """Each token scored by a forward pass of its own, from the window that method.md gives it."""
+    """Each token scored by a forward pass of its own, from the window that docs/method.md gives it."""
     sequence = context + ids
     losses = []
     for position in range(len(context), len(sequence)):  # the token to score

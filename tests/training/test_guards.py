@@ -1,4 +1,4 @@
-"""Guards of training (issue 5; cases 20, 21, 25 to 28): killed processes, full disks, broken steps, moved folders.
+"""Guards of training: killed processes, full disks, broken steps, moved folders.
 
 What is tested elsewhere is not repeated: interrupts in one process, a loss that is not finite and refusals of other
 settings in test_train.py, damaged files in test_checkpoint.py and test_files.py, prompts on stand-ins in
