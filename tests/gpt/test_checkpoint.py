@@ -1,4 +1,4 @@
-"""model/checkpoint.py: what is stored, damaged files, identity (cases 17 to 21)."""
+"""model/checkpoint.py: what is stored, damaged files, identity."""
 
 import dataclasses
 import os

@@ -174,7 +174,7 @@ def test_a_checkpoint_of_another_tokenizer_or_text_is_not_scored(tmp_path):
         evaluated(tmp_path, changed)
 
 
-# A source whose entropy is known (method section 6)
+# A source whose entropy is known
 
 
 def markov_documents(generator, transitions, num_chars):

@@ -1,4 +1,4 @@
-"""Signals (cases 20, 26 and 55): what is begun is saved or undone, said in one sentence, and goes on afterwards."""
+"""Signals: what is begun is saved or undone, said in one sentence, and goes on afterwards."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""model/train.py and what it is made of: budgets, resume bit for bit, refusals, interrupts (cases 23, 25 to 27)."""
+"""model/train.py and what it is made of: budgets, resume bit for bit, refusals, interrupts."""
 
 import dataclasses
 import json
