@@ -14,7 +14,7 @@ import torch
 
 from data.errors import DataError
 from model.gpt import MiniGPT
-from model.windows import RulerError, score_tokens
+from model.windows import ScoringError, score_tokens
 from tokenizer.base import Int64Array, Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
@@ -54,7 +54,7 @@ def val_sample(split: EncodedSplit, tokenizer: Tokenizer, max_characters: int) -
     """The fixed sample of `split`: at most `max_characters` characters, all of them where it has no more.
 
     Which characters they are follows from the text, its documents and `max_characters` alone: the text of the parts is
-    encoded anew, so that no tokenizer's borders move a part's end. Raises DataError if `split` is empty.
+    encoded again, so that no tokenizer's borders move a part's end. Raises DataError if `split` is empty.
     """
     if not len(split.ids):
         raise DataError(f"split {split.name!r} ({split.path}) is empty: no val figure is possible; give it text")
@@ -72,7 +72,7 @@ def val_sample(split: EncodedSplit, tokenizer: Tokenizer, max_characters: int) -
     sample_ids, sample_offsets = tokenizer.encode_documents(texts)
     num_chars = int(tokenizer.token_num_chars[sample_ids].sum())
     if num_chars != sum(map(len, texts)):
-        raise RulerError(f"the val sample has {sum(map(len, texts))} characters, its tokens have {num_chars}")
+        raise ScoringError(f"the val sample has {sum(map(len, texts))} characters, its tokens have {num_chars}")
     return ValSample(torch.from_numpy(sample_ids), sample_offsets, num_chars, len(lengths))
 
 
