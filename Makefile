@@ -68,7 +68,7 @@ encode: $(READY) ## encode all splits with every tokenizer, proven lossless
 
 # With PROCESSES=2 two processes share every step; OMP_NUM_THREADS are the threads of each, by default all cores' share.
 train-%: export MAKE_TARGET = $@
-train-%: $(READY) always ## train and score one contestant: train-char, train-bpe, …; FORCE=1 begins anew; PROCESSES=2
+train-%: $(READY) always ## train and score one contestant: train-char, train-bpe, …; FORCE=1 starts again; PROCESSES=2
 	@$(RUN) train
 
 plan: $(READY) ## before training: steps, epochs, tokens per parameter, seconds, memory, disk, and warnings
@@ -101,19 +101,19 @@ tune: $(READY) ## the same learning rates tried on every contestant: reports/tun
 	@$(RUN) tune
 
 # Peers are no dependencies: name a Python that has them (and what constraints.txt lists) with BENCH_PYTHON.
-bench: $(READY) ## ours beside every peer that can be imported; QUICK=1 ROWS=train,encode PEERS= REPEAT=5 BENCH_PYTHON=
+bench: $(READY) ## ours next to every peer that can be imported; QUICK=1 ROWS=train,encode PEERS= REPEAT=5 BENCH_PYTHON=
 	@$(RUN) bench
 
 check-gpu: $(READY) ## 60 seconds of training on a GPU: tokens/s, MFU, one resume; exit code 2 without one; PEAK_TFLOPS= SECONDS_OF_TRAINING=
 	@$(RUN) check-gpu
 
-calibrate: $(READY) ## prove the ruler straight on text of known entropy, in a few minutes; exit code 1 if it is bent
+calibrate: $(READY) ## check the metric on text of known entropy, in a few minutes; exit code 1 if it is wrong
 	@$(RUN) calibrate
 
-bench-train: $(READY) ## tokens/s of training beside nanoGPT; NANOGPT=folder REPEAT=5 THREADS= NO_COMPILE=1
+bench-train: $(READY) ## tokens/s of training next to nanoGPT; NANOGPT=folder REPEAT=5 THREADS= NO_COMPILE=1
 	@$(RUN) bench-train
 
-speedrun: $(READY) ## seconds to nanoGPT's val loss, beside nanoGPT; TEXT=path NANOGPT=folder SEEDS=3 PRESETS=modern MODERN="steps=300" TARGET= SLICE= THREADS=
+speedrun: $(READY) ## seconds to nanoGPT's val loss, next to nanoGPT; TEXT=path NANOGPT=folder SEEDS=3 PRESETS=modern MODERN="steps=300" TARGET= SLICE= THREADS=
 	@$(RUN) speedrun
 
 ablate: $(READY) ## what each part of the modern preset is worth; CONTESTANT= UNIT=seconds AMOUNT=40 SEEDS=3

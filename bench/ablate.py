@@ -122,7 +122,7 @@ def kept_runs(path: Path) -> dict[str, dict[str, Any]]:
     try:
         stored = read_json(path)
     except DataError as error:
-        print(f"{error}: training all runs anew")
+        print(f"{error}: training all runs again")
         return {}
     return {key: run for key, run in stored.items() if is_sealed(run)} if isinstance(stored, dict) else {}
 

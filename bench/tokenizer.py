@@ -228,7 +228,7 @@ def report(bench: Bench) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `bench`; by default on the corpus of the experiment demo."""
+    """Command `bench`; by default on the corpus of the experiment demo."""
     parser = cli.parser(__doc__)
     parser.set_defaults(config="demo")
     parser.add_argument("--quick", action="store_true", help="one repetition on 1 MB, no synthetic file: does it run?")

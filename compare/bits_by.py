@@ -47,12 +47,12 @@ KINDS = (
 """Name and description of each kind; the first that fits, non-ASCII before all others."""
 
 CUT_NOTE = (
-    "cut_share is the share of a class's characters that stand, whole or in part, in a token with characters of other "
+    "cut_share is the share of a class's characters that are, whole or in part, in a token with characters of other "
     "classes: the rule divides the bits of such a token evenly among the characters that begin in it, whoever caused "
     "them"
 )
 POSITION_NOTE = (
-    "characters of the document that stand before this one, the same for every contestant; how many of them the model "
+    "characters of the document before this one, the same for every contestant; how many of them the model "
     "could see depends on its windows: in the first block all of them, behind it those of at least the block less the "
     "stride in tokens (by default half a block)"
 )
@@ -236,7 +236,7 @@ def _fill(spans: Int64Array, values: Int64Array, length: int) -> Int64Array:
 
 
 def _cut(losses: _Losses, classes: Int64Array) -> BoolArray:
-    """(C,) whether a character stands, whole or in part, in a token with characters of several `classes` (C,).
+    """(C,) whether a character is, whole or in part, in a token with characters of several `classes` (C,).
 
     A token of bytes may hold the rest of one character and the next one; both are cut then.
     """

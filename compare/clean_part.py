@@ -1,6 +1,6 @@
 """The contestants on the part of test that train does not hold: does the ranking there say the same?
 
-Test characters inside strings of 50 or more characters that stand in train can be learned by heart, and contestants
+Test characters inside strings of 50 or more characters that are in train can be learned by heart, and contestants
 differ in how well they do that. The rest of test, the clean part, asks what was learned of the language.
 
 Shapes: C characters of test.
@@ -53,7 +53,7 @@ class CleanPart:
 
 
 def is_clean(train: Split, test: Split) -> BoolArray:
-    """(C,): which characters of `test` lie in no string of DECISIVE_LENGTH characters that stands in `train`."""
+    """(C,): which characters of `test` lie in no string of DECISIVE_LENGTH characters that is in `train`."""
     return ~covered(Text.of(test.documents()), Text.of(train.documents()), DECISIVE_LENGTH)
 
 

@@ -1,4 +1,4 @@
-"""What every verb shares: options, and how errors and circumstances become exit codes.
+"""What every command shares: options, and how errors and circumstances become exit codes.
 
 Exit codes: 0 done; 2 a mistake of the user's or a circumstance, such as a full disk: one line on stderr; 130
 interrupted (Ctrl-C, or any signal that stopped a training, whose state is saved); 143 and 129 ended by SIGTERM and
@@ -31,7 +31,7 @@ _MISTAKE, _INTERRUPTED, _READER_GONE = 2, 130, 141
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser with the options that all verbs have: --config, --set."""
+    """A parser with the options that all commands have: --config, --set."""
     made = Parser(description=description)
     made.add_argument("--config", default=DEFAULT_EXPERIMENT, help="an experiment file, or the name of one in configs/")
     made.add_argument(
@@ -90,7 +90,7 @@ def contestants_of(arguments: argparse.Namespace, experiment: Experiment) -> lis
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run a verb and turn its errors, and the circumstances it meets, into exit codes."""
+    """Run a command and turn its errors, and the circumstances it meets, into exit codes."""
     try:
         _prepare_streams()
         code = _exit_code(main)
@@ -278,7 +278,7 @@ def _say_stopped(signal_name: str) -> None:
 
 
 def _as_one_setting(setting: str) -> str:
-    """A setting as it must stand in Make's SET, which is cut at white space outside quotes and brackets."""
+    """A setting as it must be written in Make's SET, which is cut at white space outside quotes and brackets."""
     if not any(character.isspace() for character in setting):
         return setting
     return f"'{setting}'" if '"' in setting else f'"{setting}"'

@@ -1,4 +1,4 @@
-"""How a verb reads its options: text as it was typed, numbers as people write them and within a stated range."""
+"""How a command reads its options: text as it was typed, numbers as people write them and within a stated range."""
 
 import argparse
 import sys
@@ -54,7 +54,7 @@ class Parser(argparse.ArgumentParser):
 
 def _module() -> str:
     spec = getattr(sys.modules["__main__"], "__spec__", None)
-    return spec.name if spec is not None else "scripts.<verb>"
+    return spec.name if spec is not None else "scripts.<command>"
 
 
 def whole(limits: Range, *, words: Sequence[str] = ()) -> Callable[[str], Any]:

@@ -39,7 +39,7 @@ JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
 VERDICT, CSV, LATEX = "verdict.json", "table.csv", "table.tex"
 VERSION = 9
 """Of what a comparison holds and how it is made (tables, verdict, page, samples). It goes up with every change of
-the code that can change what it says for equal runs: an older one is written anew."""
+the code that can change what it says for equal runs: an older one is written again."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def comparison_on_disk(
     try:
         stored = read_json(folder / JSON)
     except DataError:
-        return None  # a damaged one is written anew
+        return None  # a damaged one is written again
     is_up_to_date = (
         is_sealed(stored)
         and stored.get("inputs") == comparison_inputs(folder, entries, experiment, materials)

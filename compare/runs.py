@@ -150,7 +150,7 @@ def _check_figures(evaluation: Evaluation, report: Report, split: str, path: Pat
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
-    """Raise ReportError unless all runs can stand in one comparison.
+    """Raise ReportError unless all runs can be in one comparison.
 
     Every run must have been scored on the same text (and so under the same cleaning), cut into the same documents;
     the runs of one contestant must have the same tokenizer, so that their tokens are the same ones.

@@ -202,7 +202,7 @@ def legend(names: Mapping[str, str]) -> list[str]:
 
 
 def as_text(cells: Sequence[Sequence[str]], width: int | None = TERMINAL_COLUMNS) -> str:
-    """The table aligned for a terminal; contestants that do not fit into `width` stand in further tables below.
+    """The table aligned for a terminal; contestants that do not fit into `width` go into further tables below.
 
     Without a `width` the table is as wide as it has to be.
     """

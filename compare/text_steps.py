@@ -112,7 +112,7 @@ class TextSteps:
                     raise
                 way_on = f"run {command('make tokenizer')} to make it again"
                 raise TokenizerError(f"{error.text}; {way_on}") from error
-            self.echo(f"  {error}: training anew")
+            self.echo(f"  {error}: training again")
             return None
 
     def take_ids(self, name: str) -> dict[str, tuple[Int64Array, Int64Array]]:

@@ -1,1 +1,1 @@
-"""Text: where it comes from, how it is cleaned, how it is split. Imports nothing from the other rooms."""
+"""Text: where it comes from, how it is cleaned, how it is split. Imports nothing from the other packages."""

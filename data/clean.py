@@ -116,7 +116,7 @@ def find_lone_surrogate(text: str) -> int | None:
 def refuse_lone_surrogate(text: str, where: str) -> None:
     """Raise DataError naming `where` (file or document) and the character offset if `text` holds one.
 
-    This is the policy at every door: such text cannot be written as UTF-8, and replacing it would be a silent
+    This is the policy wherever text comes in: such text cannot be written as UTF-8, and replacing it would be a silent
     loss.
     """
     offset = find_lone_surrogate(text)

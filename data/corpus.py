@@ -25,7 +25,7 @@ from data.sources.wikitext import load_wikitext, wikitext_identity
 from data.splits import Corpus, kept_manifests, outputs_match, read_manifests, write_splits
 
 MANIFEST_FORMAT = 3
-"""Goes up when the same source and config would give another output, so that old outputs are made anew."""
+"""Goes up when the same source and config would give another output, so that old outputs are made again."""
 DEFAULT_MAX_CHARACTERS = 20_000_000
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DATASET_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)

@@ -1,7 +1,7 @@
 """The errors a user can cause, and what a refusal of the operating system means for a user.
 
 Each is one readable sentence and ends the program with exit code 2. Anything else that is raised is a bug and ends it
-with a traceback and exit code 1. The classes live in the rightmost room so that every other room can raise them.
+with a traceback and exit code 1. The classes live in the lowest package so that every other package can raise them.
 """
 
 import errno
@@ -9,7 +9,7 @@ import os
 import secrets
 
 _MARK = f"\0{secrets.token_hex(8)}\0"
-"""Stands around a command on its way into an error. Made anew by every process: no text that a user gives holds it."""
+"""Stands around a command on its way into an error. Made again by every process: no text that a user gives holds it."""
 
 
 def command(words: str) -> str:

@@ -21,7 +21,7 @@ except ImportError:  # Windows, which lets nobody remove a file that is open
 
 _SETTLED_NS = 2_000_000_000  # FAT rounds times to two seconds
 _NAME_BYTES = 100
-"""So much of a file's name stands in its temporary file's, which is longer and must not exceed 255 bytes."""
+"""So much of a file's name is in its temporary file's, which is longer and must not exceed 255 bytes."""
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM)
 
 

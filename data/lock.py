@@ -2,7 +2,7 @@
 
 The lock of `folder/name` is the file `folder/.name.lock`, which is there only while somebody works. The system keeps
 it (flock) and frees it however the process ends, so a file that a killed process left behind is simply taken over.
-What stands in the file, the owner, is for the message. It decides only where the system cannot: another machine's
+The owner, which is in the file, is for the message. It decides only where the system cannot: another machine's
 process may live without being seen from here, and some network file systems keep no locks at all.
 
 Readers need no lock: all files are written whole, and every artefact is checked by its hashes.
@@ -221,7 +221,7 @@ def _lock_on_this_machine(file: Path, descriptors: contextlib.ExitStack) -> bool
 
 
 def _is_still(file: Path, descriptor: int) -> bool:
-    """Whether `file` is the open one: its owner deletes it at the end, and another process may have made it anew."""
+    """Whether `file` is the open one: its owner deletes it at the end, and another process may have made it again."""
     try:
         return os.path.samestat(file.stat(), os.fstat(descriptor))
     except FileNotFoundError:

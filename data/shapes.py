@@ -25,7 +25,7 @@ def read_object(path: Path, fields: Mapping[str, Kinds], *, mend: str) -> dict[s
     """The JSON object in `path`, each of `fields` present and of its kind; other keys are left as they are.
 
     Raises DataError if the file is missing, unreadable, no JSON or of another shape; it names the file, the key,
-    what was found, and `mend`, the command that makes the file anew.
+    what was found, and `mend`, the command that makes the file again.
     """
     if not path.exists():
         raise DataError(f"{path} does not exist; run {command(mend)}")

@@ -56,7 +56,7 @@ class Corpus:
     """What a source hands over: the raw documents in order, and what they are."""
 
     documents: list[Document]
-    """In the order in which they will stand in their split."""
+    """In the order in which they will be in their split."""
     identity: dict[str, Any]
     """Plain values that change whenever the source's text can have changed; compared to tell what is up to date."""
     provenance: dict[str, Any]

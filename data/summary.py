@@ -89,9 +89,9 @@ def _repeats(entry: Mapping[str, Any]) -> list[str]:
     repeats = entry["repeated_documents"]
     found = [repeats[split] for split in SPLITS if repeats[split]["documents"]]
     if not found:
-        return ["repeated documents: none stands in two splits"]
+        return ["repeated documents: none is in two splits"]
     return [
-        f"repeated documents: {one['documents']:,} of {one['split']} ({one['share']:.1%} of its characters) stand in "
+        f"repeated documents: {one['documents']:,} of {one['split']} ({one['share']:.1%} of its characters) are in "
         f"another split too, for example {_short(one['example'])} as {_short(one['other_example'])} in "
         f"{one['other_split']}"
         for one in found
@@ -124,7 +124,7 @@ def _shared(entry: Mapping[str, Any]) -> list[str]:
         if entry["division"]["by"] == "hash":
             way_on = "`group_shared: true` in the corpus block keeps documents that share strings in one split"
         lines.append(
-            f"warning: {worst['shares'][str(DECISIVE_LENGTH)]:.1%} of {worst['split']} stands in train in strings of "
+            f"warning: {worst['shares'][str(DECISIVE_LENGTH)]:.1%} of {worst['split']} is in train in strings of "
             f"{DECISIVE_LENGTH} characters or more (most in {_short(most['name'])}, {most['share']:.0%} of it), which "
             f"bends the verdict; {way_on}"
         )

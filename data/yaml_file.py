@@ -79,7 +79,7 @@ def parse_yaml(text: str, where: str, *, with_comments: bool = True) -> Any:
         line = text.count("\n", 0, error.position) + 1
         raise ConfigError(
             f"{where} is not valid YAML: line {line}: the control character U+{ord(text[error.position]):04X} "
-            "may not stand in it"
+            "may not be in it"
         ) from error
     if not with_comments and text[node.end_mark.index if node else 0 :].strip():
         raise ConfigError(f"{where}: what follows # is a comment to YAML; put the value in quotes")
@@ -132,7 +132,7 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
 def _count(node: yaml.Node, where: str, counted: dict[int, int], above: set[int]) -> int:
     """The values below `node` with aliases put in; `above` are the nodes that it lies in. Refuses too many."""
     if id(node) in above:
-        raise ConfigError(f"{_at(where, node)}: an alias stands inside what it stands for")
+        raise ConfigError(f"{_at(where, node)}: an alias is inside what it stands for")
     if id(node) not in counted:
         above.add(id(node))
         total = 1 + sum(_count(child, where, counted, above) for child in _children(node))
@@ -197,7 +197,7 @@ def _mapping(node: yaml.MappingNode, where: str) -> dict[str, Any]:
         key = _key(key_node, value_node, node, where)
         if key in first_lines:
             raise ConfigError(
-                f"{_at(where, key_node)}: the key {shown(key)} stands here a second time; it was given at line "
+                f"{_at(where, key_node)}: the key {shown(key)} is here a second time; it was given at line "
                 f"{first_lines[key]}; remove one of them"
             )
         first_lines[key] = key_node.start_mark.line + 1
@@ -216,7 +216,7 @@ def _key(node: yaml.Node, value: yaml.Node, mapping: yaml.MappingNode, where: st
     is_alone = isinstance(value, yaml.ScalarNode) and value.tag == _PLAIN and value.value == ""
     if node.tag == _PLAIN and mapping.flow_style and is_alone and key.isdigit():
         raise ConfigError(
-            f"{_at(where, node)}: inside {{ }} a comma ends an entry, so {key} stands alone; write a large number "
+            f"{_at(where, node)}: inside {{ }} a comma ends an entry, so {key} is alone; write a large number "
             "without commas, such as 20_000_000"
         )
     if key == "" and node.tag == _PLAIN:

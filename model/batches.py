@@ -43,7 +43,7 @@ class RandomWindows:
 class EpochWindows(RandomWindows):
     """Cuts the text into windows side by side and takes each once an epoch, in an order of the epoch's own.
 
-    The text is a ring of N tokens, its first token follows its last, and where the cutting begins is drawn anew for
+    The text is a ring of N tokens, its first token follows its last, and where the cutting begins is drawn again for
     every epoch. So every token is a target in every epoch: once, but for the (-N) mod T tokens that fill the last
     window, which are targets twice. Batches go on over the end of an epoch.
     """

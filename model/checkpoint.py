@@ -55,7 +55,7 @@ FREE_SETTINGS = frozenset({"num_threads", "device", "checkpoint_every_seconds", 
 
 
 def restart_command(*contestants: str) -> str:
-    """What a user types to train contestants anew."""
+    """What a user types to train contestants again."""
     return f"make {' '.join(f'train-{name}' for name in contestants)} FORCE=1"
 
 
@@ -130,16 +130,16 @@ def load(path: Path) -> dict[str, Any]:
             raise CheckpointError(f"cannot read {path}: {error.strerror}; the file itself may be whole") from error
         cause = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CheckpointError(
-            f"{path} is damaged and cannot be read ({cause}); restore it, or train anew with {anew}"
+            f"{path} is damaged and cannot be read ({cause}); put it back, or train again with {anew}"
         ) from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         found = state.get("format") if isinstance(state, dict) else type(state).__name__
         raise CheckpointError(
-            f"{path} is not a checkpoint of format {FORMAT} (found {found!r}); train anew with {anew}"
+            f"{path} is not a checkpoint of format {FORMAT} (found {found!r}); train again with {anew}"
         )
     missing = [key for key in REQUIRED_KEYS if key not in state]
     if missing:
-        raise CheckpointError(f"{path} lacks {', '.join(missing)}; train anew with {anew}")
+        raise CheckpointError(f"{path} lacks {', '.join(missing)}; train again with {anew}")
     _check_kinds(state, path)
     return state
 
@@ -169,8 +169,8 @@ def verify_tokenizer(state: dict[str, Any], path: Path, tokenizer: Tokenizer, to
     if stored != given:
         raise CheckpointError(
             f"{path} was trained with tokenizer {stored[:12]}… ({state['vocab_size']} tokens), but {tokenizer_path} is "
-            f"{given[:12]}… ({tokenizer.vocab_size} tokens); restore that tokenizer (a copy is "
-            f"{path.parent / TOKENIZER_COPY}) or train anew with {command(_restart(path))}"
+            f"{given[:12]}… ({tokenizer.vocab_size} tokens); put that tokenizer back (a copy is "
+            f"{path.parent / TOKENIZER_COPY}) or train again with {command(_restart(path))}"
         )
     copy = path.parent / TOKENIZER_COPY
     found = sha256_file(copy) if copy.exists() else "nothing"
@@ -178,14 +178,14 @@ def verify_tokenizer(state: dict[str, Any], path: Path, tokenizer: Tokenizer, to
         raise CheckpointError(
             f"{copy} is not the tokenizer file that {path} was trained with (sha256 {found[:12]}…, it recorded "
             f"{state['tokenizer_sha256'][:12]}…); copy {tokenizer_path} there again if that file has this hash, or "
-            f"train anew with {command(_restart(path))}"
+            f"train again with {command(_restart(path))}"
         )
 
 
 def verify_run(state: dict[str, Any], path: Path, wanted: dict[str, Any]) -> None:
     """Raise CheckpointError unless `state` read from `path` is of the run that `wanted` (identity_of) describes."""
     _verify_hashes(state, path, wanted["data"])
-    mend = f"or train anew with {command(_restart(path))}"
+    mend = f"or train again with {command(_restart(path))}"
     version = state.get("training_version", 1)
     if version != wanted["training_version"]:
         raise CheckpointError(
@@ -197,7 +197,7 @@ def verify_run(state: dict[str, Any], path: Path, wanted: dict[str, Any]) -> Non
         if differences:
             raise CheckpointError(
                 f"{path} was made with other settings: {'; '.join(differences)} in the configuration; "
-                f"restore them, {mend}"
+                f"put them back, {mend}"
             )
     if state["contestant"] != wanted["contestant"]:
         raise CheckpointError(
@@ -221,7 +221,7 @@ def verify_environment(state: dict[str, Any], path: Path, train_config: TrainCon
             free = "null" if key == "num_threads" else "auto"
             raise CheckpointError(
                 f"{path} was finished with train.{key} {done}, but it is now {wanted}, which gives other figures; set "
-                f"it to {done} or {free}, or train anew with {command(_restart(path))}"
+                f"it to {done} or {free}, or train again with {command(_restart(path))}"
             )
 
 
@@ -234,7 +234,7 @@ def verify_metrics(state: dict[str, Any], path: Path, last: Path) -> None:
         is_same = path.exists() and path.read_bytes().count(b"\n") == state["metrics_lines"]
     if not is_same:
         raise CheckpointError(
-            f"{path} is missing or is not the file that {last} was written beside; restore it, or train anew with "
+            f"{path} is missing or is not the file that {last} was written next to; put it back, or train again with "
             f"{command(_restart(path))}"
         )
 
@@ -247,18 +247,18 @@ def _verify_hashes(state: dict[str, Any], path: Path, wanted: dict[str, dict[str
             if stored[key] != data[key]:
                 raise CheckpointError(
                     f"{path} was trained on {name} data with {key} {stored[key][:12]}… ({stored['path']}), but "
-                    f"{data['path']} now has {data[key][:12]}…; restore that text, {anew}"
+                    f"{data['path']} now has {data[key][:12]}…; put that text back, {anew}"
                 )
         borders = stored.get("borders_sha256")
         if borders is None:
             raise CheckpointError(
                 f"{path} does not record where the documents of {name} began when it was trained, so they may have "
-                f"been others; restore a checkpoint that does, {anew}"
+                f"been others; put back a checkpoint that does, {anew}"
             )
         if borders != data["borders_sha256"]:
             raise CheckpointError(
                 f"{path} was trained on {name} data cut into other documents (borders_sha256 {borders[:12]}…, "
-                f"{data['path']} now has {data['borders_sha256'][:12]}…) of the same text; restore that separator or "
+                f"{data['path']} now has {data['borders_sha256'][:12]}…) of the same text; put that separator back or "
                 f"those files, {anew}"
             )
 
@@ -275,7 +275,7 @@ def verify_same_run(best: dict[str, Any], last: dict[str, Any], folder: Path) ->
     if differing or best["best"] != last["best"]:
         raise CheckpointError(
             f"{folder / BEST} and {folder / LAST} are not of the same run ({', '.join(differing) or 'best'} differs); "
-            f"train anew with {command(_restart(folder / LAST))}"
+            f"train again with {command(_restart(folder / LAST))}"
         )
 
 

@@ -15,7 +15,7 @@ from data.errors import DataError, ReportError, TokenizerError, command
 from data.files import atomic_write
 from model.gpt import MiniGPT
 from model.settings import EvaluateConfig
-from model.windows import RulerError, Scores, score_tokens
+from model.windows import Scores, ScoringError, score_tokens
 from tokenizer.base import Int64Array, Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
@@ -99,10 +99,10 @@ def evaluate_split(
     *,
     progress: bool = False,
 ) -> Evaluation:
-    """Score every token of `split` exactly once, each document as the continuation of one newline.
+    """Score every token of `split` exactly once; every document is read after one newline.
 
     Raises DataError for an empty split or foreign ids, ReportError when the figure cannot be true (see
-    `check_plausible`), and RulerError when characters or bytes scored are not those of the text.
+    `check_plausible`), and ScoringError when characters or bytes scored are not those of the text.
     """
     if not len(split.ids):
         raise DataError(f"split {split.name!r} ({split.path}) is empty: there is nothing to score; give it text")
@@ -145,9 +145,9 @@ def _evaluation_of(
 
 
 def check_lengths(evaluation: Evaluation, split: EncodedSplit) -> None:
-    """Raise RulerError unless the scored tokens hold exactly the characters and bytes of the text."""
+    """Raise ScoringError unless the scored tokens hold exactly the characters and bytes of the text."""
     if (evaluation.num_chars, evaluation.num_bytes) != (split.num_chars, split.num_bytes):
-        raise RulerError(
+        raise ScoringError(
             f"{split.name}: scored {evaluation.num_chars} characters and {evaluation.num_bytes} bytes, the text has "
             f"{split.num_chars} and {split.num_bytes}"
         )

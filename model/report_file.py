@@ -114,7 +114,7 @@ class Block:
 
     tokens: int
     mean_characters: float
-    """So many characters of train stand in it on average."""
+    """So many characters of train are in it on average."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def train(
 ) -> TrainResult:
     """Train the run `spec` in its folder until its budget is spent, going on from last.pt if there is one.
 
-    `restart` begins anew. A finished run returns at once. Raises CheckpointError when last.pt is damaged or belongs
+    `restart` starts again. A finished run returns at once. Raises CheckpointError when last.pt is damaged or belongs
     to another tokenizer, text or configuration; DataError when train has no whole window or val is empty;
     DivergedError when the loss stops being finite; InUseError while another process is at work in the folder, also with
     `restart`; TrainingInterrupted after Ctrl-C, SIGTERM or SIGHUP. All `processes` of a run call it alike; it then
@@ -71,7 +71,7 @@ def _threads(number: int | None) -> Iterator[None]:
 def saved_state(spec: RunSpec) -> dict[str, Any] | None:
     """last.pt of the run `spec`, None if there is none yet.
 
-    Raises CheckpointError, naming the command that trains anew, when it is damaged or was made from other inputs.
+    Raises CheckpointError, naming the command that trains again, when it is damaged or was made from other inputs.
     """
     last = spec.folder / checkpoint.LAST
     if not last.exists():

@@ -14,7 +14,7 @@ import torch
 
 from data.errors import DataError
 from model.gpt import MiniGPT
-from model.windows import RulerError, score_tokens
+from model.windows import ScoringError, score_tokens
 from tokenizer.base import Int64Array, Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
@@ -51,16 +51,16 @@ class ValSample:
 
 
 def check_sample(num_chars: int, num_chars_of_tokens: int) -> None:
-    """Raise RulerError unless the tokens of the val sample hold its characters."""
+    """Raise ScoringError unless the tokens of the val sample hold its characters."""
     if num_chars_of_tokens != num_chars:
-        raise RulerError(f"the val sample has {num_chars} characters, its tokens have {num_chars_of_tokens}")
+        raise ScoringError(f"the val sample has {num_chars} characters, its tokens have {num_chars_of_tokens}")
 
 
 def val_sample(split: EncodedSplit, tokenizer: Tokenizer, max_characters: int) -> ValSample:
     """The fixed sample of `split`: at most `max_characters` characters, all of them where it has no more.
 
     Which characters they are follows from the text, its documents and `max_characters` alone: the text of the parts is
-    encoded anew, so that no tokenizer's borders move a part's end. Raises DataError if `split` is empty.
+    encoded again, so that no tokenizer's borders move a part's end. Raises DataError if `split` is empty.
     """
     if not len(split.ids):
         raise DataError(f"split {split.name!r} ({split.path}) is empty: no val figure is possible; give it text")

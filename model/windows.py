@@ -21,7 +21,7 @@ from tokenizer.base import Int64Array
 _LOGITS_AT_ONCE = 1 << 24  # at most 64 MiB of float32 logits at a time, whatever the vocabulary
 
 
-class RulerError(RuntimeError):
+class ScoringError(RuntimeError):
     """The measurement itself is wrong: a token or character was not scored exactly once. A bug, not a user's error."""
 
 
@@ -102,7 +102,7 @@ def score_tokens(
 ) -> Scores:
     """Nats of every token of `ids`; the training mode of `model` is restored afterwards.
 
-    `description` names a progress bar, None shows none. Raises RulerError unless every token was scored exactly
+    `description` names a progress bar, None shows none. Raises ScoringError unless every token was scored exactly
     once for either figure.
     """
     stream = stream_of(ids, document_offsets, context_ids)
@@ -163,11 +163,11 @@ def token_losses(model: MiniGPT, hidden: torch.Tensor, targets: torch.Tensor) ->
 
 
 def check_counts(counts: torch.Tensor, figure: str) -> None:
-    """Raise RulerError unless each of the tokens behind `counts` (n,) was scored exactly once."""
+    """Raise ScoringError unless each of the tokens behind `counts` (n,) was scored exactly once."""
     wrong = torch.nonzero(counts != 1).flatten()
     if len(wrong):
         first = int(wrong[0])
-        raise RulerError(
+        raise ScoringError(
             f"{figure} windows: {len(wrong)} tokens were not scored exactly once; "
             f"token {first} was scored {int(counts[first])} times"
         )

@@ -1,4 +1,4 @@
-"""Prove that the ruler is straight: text of known entropy through the whole chain. Exit code 1 if it is bent."""
+"""Check that the metric is right: text of known entropy through the whole chain. Exit code 1 if it is wrong.
 
 import dataclasses
 import sys
@@ -12,7 +12,7 @@ from data.files import write_json
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `calibrate`: one table for each source, then the verdict."""
+    """Command `calibrate`: one table for each source, then the verdict."""
     parser = Parser(description=__doc__)
     parser.add_argument("--root", type=folder, default=Path("runs/calibrate"), help="everything is written below it")
     root = parser.parse_args(argv).root
@@ -21,9 +21,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     for calibration in found:
         print(f"\n{as_text(calibration)}", end="")
     if not all(calibration.is_straight for calibration in found):
-        print("\nThe ruler is BENT: see the lines above; no comparison made with it can be trusted.")
+        print("\nThe metric is WRONG: see the lines above; no comparison made with it can be trusted.")
         sys.exit(1)
-    print("\nThe ruler is straight.")
+    print("\nThe metric is right.")
 
 
 def _first_line(message: str) -> None:

@@ -9,7 +9,7 @@ from data.summary import describe_corpus
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `data`."""
+    """Command `data`."""
     experiment = cli.experiment_of(cli.parser(__doc__).parse_args(argv))
     steps = TextSteps(experiment)
     steps.data()

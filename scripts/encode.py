@@ -7,7 +7,7 @@ from compare.steps import Steps
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `encode`."""
+    """Command `encode`."""
     parser = cli.parser(__doc__)
     parser.add_argument("--contestant", help="only this one; all by default")
     arguments = parser.parse_args(argv)

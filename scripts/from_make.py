@@ -1,4 +1,4 @@
-"""From the variables of Make to the options of a verb: `python -m scripts.from_make VERB`, called by the Makefile only.
+"""From the variables of Make to the options of a command: `python -m scripts.from_make VERB`, called by the Makefile only.
 
 Make and the shell would expand what a user typed: `$5`, quotes, `$(…)`. So the Makefile puts no variable into a command
 line; they come by the environment, which nobody expands, and become options here.
@@ -22,7 +22,7 @@ EXPERIMENTS = {
         ("data", "tokenizer", "encode", "train", "compare", "sample", "marginal", "tune", "plan"), "wikitext2"
     ),
 }
-"""Verb -> the experiment it takes where EXPERIMENT is not given; the other verbs take none."""
+"""Command -> the experiment it takes where EXPERIMENT is not given; the other commands take none."""
 
 VALUES = {
     "tokenizer": {
@@ -70,7 +70,7 @@ VALUES = {
     },
     "ablate": {"CONTESTANT": "--contestant", "UNIT": "--unit", "AMOUNT": "--amount", "SEEDS": "--seeds"},
 }
-"""Verb -> variable -> the option that takes its value as it is."""
+"""Command -> variable -> the option that takes its value as it is."""
 
 SWITCHES = {
     "train": {"FORCE": "--force"},
@@ -78,10 +78,10 @@ SWITCHES = {
     "bench": {"QUICK": "--quick"},
     "bench-train": {"NO_COMPILE": "--no-compile"},
 }
-"""Verb -> variable -> the option that it turns on, with 1."""
+"""Command -> variable -> the option that it turns on, with 1."""
 
 LISTS = {verb: {"SET": "--set"} for verb in EXPERIMENTS} | {"speedrun": {"SET": "--set", "MODERN": "--modern"}}
-"""Verb -> variable -> the option that is given once for each of its settings."""
+"""Command -> variable -> the option that is given once for each of its settings."""
 
 MODULES = {
     "bench": "bench.tokenizer",
@@ -90,7 +90,7 @@ MODULES = {
     "ablate": "bench.ablate",
     "check-gpu": "bench.gpu",
 }
-"""Verb -> its module, where that is not scripts.VERB."""
+"""Command -> its module, where that is not scripts.VERB."""
 TARGET = "MAKE_TARGET"
 """Where the Makefile puts the name of the target, such as train-bpe."""
 _TRAIN = "train-"
@@ -180,7 +180,7 @@ def processes_of(written: str) -> int:
 
 
 def main() -> None:
-    """Run the verb that the Makefile names, with what the user gave to Make."""
+    """Run the command that the Makefile names, with what the user gave to Make."""
     verb = sys.argv[1]
     arguments = arguments_of(verb, os.environ)
     command = command_of(verb, os.environ)

@@ -19,7 +19,7 @@ from model import checkpoint
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `marginal`: passages of the test split; the table on stdout, everything in reports/marginal.json."""
+    """Command `marginal`: passages of the test split; the table on stdout, everything in reports/marginal.json."""
     parser = cli.parser(__doc__)
     parser.add_argument("--contestant", default="bpe")
     parser.add_argument(

@@ -19,7 +19,7 @@ from tokenizer.load import load_tokenizer
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `sample`. Whole characters are printed as they come."""
+    """Command `sample`. Whole characters are printed as they come."""
     parser = cli.parser(__doc__)
     parser.add_argument("--contestant", default="bpe")
     parser.add_argument("--prompt", default="", help="text to continue; empty starts a document")

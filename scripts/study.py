@@ -24,7 +24,7 @@ _RANGES = notes(StudyConfig, Range)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `study`: writes study.json and its picture into the experiment's reports, and prints a page."""
+    """Command `study`: writes study.json and its picture into the experiment's reports, and prints a page."""
     parser = cli.parser(__doc__)
     parser.add_argument(
         "--merges",

@@ -17,7 +17,7 @@ from data.lock import alone
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `sweep`. A sweep that was stopped goes on where it was: finished runs are found, not repeated."""
+    """Command `sweep`. A sweep that was stopped goes on where it was: finished runs are found, not repeated."""
     experiment = cli.experiment_of(cli.parser(__doc__).parse_args(argv))
     check_is_sweep(experiment)
     steps = Steps(experiment)

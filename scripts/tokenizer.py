@@ -15,7 +15,7 @@ _RANGES = notes(TokenizerConfig, Range)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `tokenizer`. The options for training concern the BPE contestants and are kept by later verbs."""
+    """Command `tokenizer`. The options for training concern the BPE contestants and are kept by later commands."""
     parser = cli.parser(__doc__)
     parser.add_argument("--contestant", help="only this one; all by default")
     parser.add_argument("--vocab", type=whole(_RANGES["vocab_size"]), help="tokens to stop at, instead of vocab_size")

@@ -18,7 +18,7 @@ _SEPARATOR = "|"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `trace`. The text is taken as typed: no line end is added to a document, unlike in a corpus.
+    """Command `trace`. The text is taken as typed: no line end is added to a document, unlike in a corpus.
 
     One that begins with `-` stands behind `--`.
     """

@@ -11,10 +11,10 @@ from model.training.processes import joined_processes
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `train`. An interrupted run goes on where it stopped."""
+    """Command `train`. An interrupted run goes on where it stopped."""
     parser = cli.parser(__doc__)
     parser.add_argument("--contestant", help="only this one; all by default")
-    parser.add_argument("--force", action="store_true", help="drop what an earlier run left and begin anew")
+    parser.add_argument("--force", action="store_true", help="drop what an earlier run left and start again")
     with joined_processes() as processes:
         arguments = processes.main_first(lambda: parser.parse_args(argv))
         experiment = processes.main_first(lambda: cli.experiment_of(arguments))

@@ -21,7 +21,7 @@ from data.numbers import Range
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Verb `tune`. A grid that was stopped goes on where it was: finished runs are found, not repeated."""
+    """Command `tune`. A grid that was stopped goes on where it was: finished runs are found, not repeated."""
     parser = cli.parser(__doc__)
     parser.add_argument("--rates", help=f"such as 1e-3,2e-3; by default {','.join(f'{r:g}' for r in DEFAULT_RATES)}")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""What the rest of the house knows of a tokenizer: one protocol, and how its identity is computed."""
+"""What the rest of the project knows of a tokenizer: one protocol, and how its identity is computed."""
 
 import hashlib
 from collections.abc import Sequence

@@ -197,7 +197,7 @@ class BPETokenizer:
         for group in _groups(texts, _GROUP_CHARACTERS):
             try:
                 ids, offsets = encode_texts(text_bytes(group), table, self.split_pattern, cuts, num_threads=num_threads)
-            except TokenizerError:  # raised anew below, with every character at its offset in all of the texts
+            except TokenizerError:  # raised again below, with every character at its offset in all of the texts
                 whole = "".join(texts)
                 utf8(whole)
                 self._alphabet.ids(whole)

@@ -1,4 +1,4 @@
-"""Cleaned splits -> id tensors on disk, proven lossless before they are written. The room's only torch user."""
+"""Cleaned splits -> id tensors on disk, proven lossless before they are written. The only module of its package that uses torch."""
 
 import math
 from collections.abc import Mapping

@@ -148,7 +148,7 @@ def train(
     token_bytes = list(base_bytes)
     merges: list[Merge] = []
     while len(merges) < num_merges:
-        # 1. Count anew, in the text as the merges so far have left it. The engine never does this; it keeps its
+        # 1. Count again, in the text as the merges so far have left it. The engine never does this; it keeps its
         #    counts up to date. Here nothing can get out of date.
         counts = count_pairs(sequences)
         if not counts:  # every pretoken has become one token

@@ -1,4 +1,4 @@
-"""What stands in a tokenizer file, read and checked as plain values, before any tokenizer is made of it."""
+"""What is in a tokenizer file, read and checked as plain values, before any tokenizer is made of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -143,5 +143,5 @@ def _one_of(value: Any, allowed: tuple[Any, ...], key: str) -> Any:
 def _compare(key: str, stated: Any, computed: Any) -> None:
     if type(stated) is not type(computed) or stated != computed:  # 256.0 == 256, True == 1
         raise TokenizerError(
-            f"{key} says {stated!r}, but what stands in the file gives {computed!r}: it was edited or damaged"
+            f"{key} says {stated!r}, but what is in the file gives {computed!r}: it was edited or damaged"
         )

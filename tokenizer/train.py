@@ -1,4 +1,4 @@
-"""One door to training: a contestant's settings and a corpus in, a tokenizer and the story of its training out."""
+"""The entry point of training: a contestant's settings and a corpus in, a tokenizer and the history of its training out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ BPE_KINDS = ("char_bpe", "byte_bpe")
 _OWN = "own_settings"
 TRAINER_VERSION = 1
 """Of how a tokenizer follows from text and settings. It goes up with every change of the training (engine, alphabet,
-prefix, split patterns) that can give another tokenizer for the same text: files of older versions are made anew."""
+prefix, split patterns) that can give another tokenizer for the same text: files of older versions are made again."""
 
 
 @dataclass(frozen=True)

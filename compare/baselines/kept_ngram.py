@@ -31,7 +31,7 @@ FILE = "ngram_nats.npz"
 def kept_ngram(splits: Mapping[str, Split], cache_folder: Path, *, echo: Callable[[str], None] = print) -> NGram:
     """The n-gram of `splits`, from `cache_folder`/ngram_nats.npz while that was made from these texts.
 
-    A damaged file costs nothing but time: `echo` gets a line, and it is made anew. Raises DataError for a split
+    A damaged file costs nothing but time: `echo` gets a line, and it is made again. Raises DataError for a split
     without any character.
     """
     for name, split in splits.items():
@@ -48,7 +48,7 @@ def kept_ngram(splits: Mapping[str, Split], cache_folder: Path, *, echo: Callabl
     try:
         kept = _read(path, inputs, splits)
     except DataError as error:
-        echo(f"  {error}: making the n-gram anew")
+        echo(f"  {error}: making the n-gram again")
         kept = None
     if kept is not None:
         return kept

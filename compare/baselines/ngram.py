@@ -9,8 +9,8 @@ The formulas are those of Chen and Goodman, "An Empirical Study of Smoothing Tec
 so that p_k sums to one over the alphabet whatever the counts are; for a context that train never continued, p_k is
 p_{k-1}. c counts occurrences at the highest order and, below it, the distinct symbols seen to the left of hx.
 
-As the contestants do, it reads each document as the continuation of one newline and knows that it is at the start:
-a mark that is never predicted stands before that newline, and no context reaches beyond the mark. What begins with
+As the contestants do, it reads every document after one newline and knows that it is at the start:
+a mark that is never predicted comes before that newline, and no context reaches beyond the mark. What begins with
 the mark has nothing to its left, so there occurrences are counted at every order.
 
 Shapes: C characters, D documents, S = C + 2 D symbols (each document with its mark and newline), A characters of the
@@ -269,7 +269,7 @@ class KneserNey:
         self._counts = counts
 
     def character_nats(self, split: Split) -> Float64Array:
-        """(C,) nats of every character of `split`, each document as the continuation of one newline.
+        """(C,) nats of every character of `split`, every document read after one newline.
 
         Raises DataError for a character outside the alphabet.
         """

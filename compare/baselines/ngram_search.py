@@ -51,7 +51,7 @@ class NGram:
     fixed_discounts: tuple[int, ...]
     """Orders with too few n-grams to estimate their discounts."""
     nats: Mapping[str, Float64Array]
-    """(C,) nats of every character of `val` and `test`, each document as the continuation of one newline."""
+    """(C,) nats of every character of `val` and `test`, every document read after one newline."""
 
     def bits_on(self, split: str) -> float:
         """On `val` or `test`, which have characters."""

@@ -48,7 +48,7 @@ class Baseline:
 
     name: str
     version: str
-    """To be raised with every change that can change the figure or the note: kept figures are then made anew. It holds
+    """To be raised with every change that can change the figure or the note: kept figures are then made again. It holds
     the version of the library that does the work, where that is known."""
     compute: Callable[[Mapping[str, Split]], Result]
 
@@ -135,7 +135,7 @@ def baselines_with(pyppmd_version: str | None) -> tuple[Baseline, ...]:
 
 
 BASELINES = baselines_with(ppmd.installed_version())
-"""In the order of the table. The slowest stand last; they are started first."""
+"""In the order of the table. The slowest come last; they are started first."""
 
 
 def notes_on_baselines() -> list[str]:
@@ -154,7 +154,7 @@ def baselines_of(
 
     `ngram` is the n-gram of these splits where the caller has it (kept_ngram); otherwise it is counted here if need be.
     Figures are kept in `cache_folder`/baselines.json with a hash of method, version, texts and document borders, and
-    taken from there while it holds. A damaged file costs nothing but time: `echo` gets a line, and all is made anew.
+    taken from there while it holds. A damaged file costs nothing but time: `echo` gets a line, and all is made again.
     Raises DataError for a split without any character.
     """
     for name, split in splits.items():
@@ -195,7 +195,7 @@ def _read_kept(path: Path, echo: Callable[[str], None]) -> dict[str, Any]:
         if not isinstance(kept, dict) or not all(_is_entry(entry) for entry in kept.values()):
             raise DataError(f"{path} does not hold baselines as they were written")
     except DataError as error:
-        echo(f"  {error}: making the baselines anew")
+        echo(f"  {error}: making the baselines again")
         return {}
     return kept
 

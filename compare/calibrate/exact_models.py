@@ -1,4 +1,4 @@
-"""Models whose score is known beforehand: put into a trained model's place, they show what the ruler itself does.
+"""Models whose score is known beforehand: put into a trained model's place, they show what the metric itself does.
 
 Shapes: B batch, T time, S states of a source, A symbols, V vocabulary.
 """

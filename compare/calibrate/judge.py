@@ -1,10 +1,10 @@
-"""Is the ruler straight? Text of known entropy goes through the real chain, and every figure is held against the truth.
+"""Is the metric right? Text of known entropy goes through the real chain, and every figure is compared with the truth.
 
 For each source: files are written, an experiment over them is run exactly as any other, and a table says
 
 - the true rate, and the bits that the source itself needs for the test text;
 - what models of known score get from the same scoring pass (an oracle; a uniform one for each contestant's tokens):
-  they must hit that score, so that even a small fault of the ruler shows;
+  they must hit that score, so that even a small fault of the metric shows;
 - what the trained contestants get: not below the source beyond the 95 % interval (nobody can know more about the text
   than the source that drew it, so such a figure is a fault of measurement), and at most 2 % above it.
 """
@@ -130,7 +130,7 @@ def judge(
     exact: Sequence[Exact],
     trained: Sequence[Trained],
 ) -> tuple[list[dict[str, Any]], bool]:
-    """The table's rows and whether the ruler is straight; bits per character throughout.
+    """The table's rows and whether the metric is right; bits per character throughout.
 
     `source` is the source's own figure, with the interval of its own bits minus `rate`. A row holds `name`,
     `bits_per_char`, `difference` (from what the figure is held against), `low` and `high` (its interval, or None),
@@ -139,16 +139,16 @@ def judge(
     rows = [_row("true rate", rate, None, None, "")]
     drawn = source.bits_per_char
     far = not abs(drawn / rate - 1.0) <= MOST_ABOVE  # so that a NaN is far
-    fault = f"BENT: over {MOST_ABOVE:.0%} from the rate" if far else None
+    fault = f"WRONG: over {MOST_ABOVE:.0%} from the rate" if far else None
     rows.append(_row(source.name, drawn, drawn - rate, source.interval, fault or "typical of the rate", fault))
     for one in exact:
         is_exact = math.isclose(one.bits_per_char, one.expected, rel_tol=EXACT)
-        fault = None if is_exact else f"BENT: must be {one.expected:.5f}"
+        fault = None if is_exact else f"WRONG: must be {one.expected:.5f}"
         rows.append(_row(one.name, one.bits_per_char, one.bits_per_char - one.expected, None, fault or "exact", fault))
     for contestant in trained:
         fault = _fault_of(contestant, source)
         difference = contestant.bits_per_char - drawn
-        verdict = fault or f"straight, {difference / drawn:+.2%}"
+        verdict = fault or f"right, {difference / drawn:+.2%}"
         rows.append(_row(contestant.name, contestant.bits_per_char, difference, contestant.interval, verdict, fault))
     return rows, all(row["is_straight"] for row in rows)
 
@@ -157,11 +157,11 @@ def _fault_of(contestant: Trained, source: Trained) -> str | None:
     """What is wrong with a trained contestant's figure, or None; a NaN is wrong."""
     share = contestant.bits_per_char / source.bits_per_char - 1.0
     if contestant.num_chars != source.num_chars:
-        return f"BENT: {contestant.num_chars - source.num_chars:+,} characters"
+        return f"WRONG: {contestant.num_chars - source.num_chars:+,} characters"
     if contestant.interval.high < 0.0:
-        return f"BENT: below source, {share:+.2%}"
+        return f"WRONG: below source, {share:+.2%}"
     if not share <= MOST_ABOVE:
-        return f"BENT: over {MOST_ABOVE:.0%} above, {share:+.2%}"
+        return f"WRONG: over {MOST_ABOVE:.0%} above, {share:+.2%}"
     return None
 
 
@@ -192,9 +192,9 @@ def as_text(calibration: Calibration) -> str:
 
 
 def calibrate(plan: Plan, root: Path, *, echo: Callable[[str], None] = print) -> Calibration:
-    """Run the chain on what `plan.source` draws and judge the ruler; everything is written below `root`.
+    """Run the chain on what `plan.source` draws and judge the metric; everything is written below `root`.
 
-    Like every step it does what is not up to date only. Raises RulerError if the chain's own exact counts fail.
+    Like every step it does what is not up to date only. Raises ScoringError if the chain's own exact counts fail.
     """
     source = plan.source
     documents = {split: source.draw(plan.num_chars[split], seed) for split, seed in SPLIT_SEEDS.items()}
@@ -229,7 +229,7 @@ def _trained_anew_if_need_be(steps: Steps, name: str) -> Path:
     try:
         return steps.train(name)
     except CheckpointError as error:
-        steps.echo(f"  {str(error).partition(';')[0]}: training anew")
+        steps.echo(f"  {str(error).partition(';')[0]}: training again")
         return steps.train(name, restart=True)
 
 

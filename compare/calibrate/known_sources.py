@@ -1,8 +1,8 @@
-"""Random sources of text whose entropy is known exactly: what a straight ruler is checked against.
+"""Random sources of text whose entropy is known exactly: what a right metric is checked against.
 
 A source is an automaton over characters: in each state every symbol has a known probability and leads to one state.
 A document is what it writes from its start until the first newline, which leads back to the start. So the true
-log-probability of a text, as the continuation of one newline, is a sum along one path; nothing is approximated.
+log-probability of a text, read after one newline, is a sum along one path; nothing is approximated.
 
 Shapes: S states, A symbols of the alphabet, D documents.
 """
@@ -24,7 +24,7 @@ Int64Array = NDArray[np.int64]
 START = 0
 """The state after a newline."""
 MARKOV_SYMBOLS = "\n abcdefghijklmnopqrstuvwxéßж→日😀"
-"""Two, three and four bytes of UTF-8 occur, so that a ruler that mixes up bytes and characters shows."""
+"""Two, three and four bytes of UTF-8 occur, so that a metric that mixes up bytes and characters shows."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class KnownSource:
         return documents
 
     def document_bits(self, documents: Sequence[str]) -> Float64Array:
-        """(D,) bits that the source itself needs for each document as the continuation of one newline.
+        """(D,) bits that the source itself needs for each document, read after one newline.
 
         Raises DataError for a text that the source cannot have written.
         """

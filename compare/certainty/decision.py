@@ -33,7 +33,7 @@ def decide(
             "(assumed noise), which is not excluded"
         )
     elif both.interval.holds_zero:
-        why = f"the interval of the difference holds zero and reaches beyond {margin:.3f}"
+        why = f"the interval of the difference includes zero and reaches beyond {margin:.3f}"
     else:
         why = f"the lead is below {margin:.3f}, the smallest difference that counts, and may be above it"
     return "undecided", f"{why}; {_what_decides(text, seeds, margin, num_seeds, num_units, unit)}"

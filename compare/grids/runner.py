@@ -78,7 +78,7 @@ def _figure(steps: Steps, spec: RunSpec) -> float | None:
             try:
                 result = train(spec)
             except CheckpointError as error:  # of another grid, text or tokenizer, or damaged: of no use to this grid
-                steps.echo(f"  {str(error).partition(';')[0]}: training anew")
+                steps.echo(f"  {str(error).partition(';')[0]}: training again")
                 result = train(spec, restart=True)
     except DivergedError as error:
         write_json(folder / DIVERGED, {"inputs": inputs, "message": str(error)})

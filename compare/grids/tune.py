@@ -23,7 +23,7 @@ from model.settings import LEARNING_RATE, Budget
 
 JSON = "tune.json"
 VERSION = 3
-"""Of what a grid's result holds and how it is found; `make tune` writes an older one anew."""
+"""Of what a grid's result holds and how it is found; `make tune` writes an older one again."""
 DEFAULT_RATES = (1e-3, 2e-3, 4e-3, 8e-3)
 BUDGET_SHARE = 0.1
 """Of the experiment's budget, for each run of the grid, unless a budget is given."""
@@ -122,7 +122,7 @@ def outcome_of(tried: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def read_tuning(folder: Path) -> dict[str, Any] | None:
-    """tune.json in `folder`; None if there is none or if it is damaged, edited or older: `make tune` writes it anew."""
+    """tune.json in `folder`; None if there is none or if it is damaged, edited or older: `make tune` writes it again."""
     if not (folder / JSON).exists():
         return None
     try:
@@ -164,7 +164,7 @@ def lines_to_paste(experiment: Experiment, best: Mapping[str, float]) -> str:
     ]
     runs = [f"`make train-{name} FORCE=1`" for name in wanted if experiment.layout.checkpoints(name).exists()]
     if runs:
-        lines += [f"Runs with the former rates are there and will be refused; train anew with {', '.join(runs)}."]
+        lines += [f"Runs with the former rates are there and will be refused; train again with {', '.join(runs)}."]
     return "\n".join(lines) + "\n"
 
 

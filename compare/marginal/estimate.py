@@ -72,7 +72,7 @@ def marginal_gap(
 ) -> dict[str, Any]:
     """Bits of the canonical segmentation against the estimated marginal, as plain values.
 
-    Each passage is scored as the continuation of one newline within one block, and every segmentation of it must fit
+    Each passage is read after one newline and scored within one block, and every segmentation of it must fit
     there. Gaps come in bits per character and in per cent of the canonical bits, each with a 95 % interval over
     passages by Student's t, which holds for few of them too; it ends at 0, as no gap is below (None for one passage). A
     text with one segmentation needs no draws: its gap is exactly 0. The training mode of `model` is restored. Raises

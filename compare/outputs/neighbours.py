@@ -1,4 +1,4 @@
-"""What other verbs left beside a comparison: sweep and marginal bounds, taken up only if they are of its inputs."""
+"""What other commands left next to a comparison: sweep and marginal bounds, taken up only if they are of its inputs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from model.report import REPORT
 
 
 def _read_beside(path: Path, make: str) -> dict[str, Any]:
-    """Another verb's result that lies beside the comparison; raises ReportError if it is damaged."""
+    """Another command's result that is next to the comparison; raises ReportError if it is damaged."""
     try:
         return read_object(path, {}, mend=make)
     except DataError as error:

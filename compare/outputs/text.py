@@ -1,4 +1,4 @@
-"""A comparison to read: comparison.txt for a terminal, comparison.md in Markdown. The answer stands first."""
+"""A comparison to read: comparison.txt for a terminal, comparison.md in Markdown. The answer comes first."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from data.show import counted, visible, wrapped
 MOST_SEEDS = 5  # whose differences are printed one by one
 NOTE = (
     "Bits per character: the sum of all token losses of the split over ln 2 and over its characters; every character "
-    "is scored exactly once, each document as the continuation of one newline, sliding windows with stride half a "
+    "is scored exactly once, in sliding windows with stride half a "
     "block. Losses and perplexities per token cannot be compared across tokenizers and are not shown."
 )
 _ABOUT_PAIRS = "Differences in bits per character on test, with 95 % intervals; `all` is over text and training noise"

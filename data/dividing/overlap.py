@@ -1,4 +1,4 @@
-"""Strings that two texts share, found exactly: how much of val and test stands verbatim in train, and which documents
+"""Strings that two texts share, found exactly: how much of val and test is verbatim in train, and which documents
 belong together because they share a long string.
 
 A string lies inside one document; it never reaches over a border. All windows of one length are hashed at once (a
@@ -79,7 +79,7 @@ class Components:
 
 
 def covered(held_out: Text, train: Text, length: int, *, within: BoolArray | None = None) -> BoolArray:
-    """(N,): which characters of `held_out` lie in a string of `length` or more characters that stands in `train`.
+    """(N,): which characters of `held_out` lie in a string of `length` or more characters that is in `train`.
 
     `within`, (N,), may be the answer for a shorter length: only there is a longer string looked for.
     """

@@ -1,4 +1,4 @@
-"""Documents that stand in two splits: what is scored there was seen in training, so the score says little."""
+"""Documents that are in two splits: what is scored there was seen in training, so the score says little."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ LARGEST_SHARE = 0.05
 
 @dataclass(frozen=True)
 class Repeats:
-    """The documents of one split that stand in another split too, equal up to white space."""
+    """The documents of one split that are in another split too, equal up to white space."""
 
     split: str
     """`train`, `val` or `test`."""
@@ -26,7 +26,7 @@ class Repeats:
     example: str | None
     """Name of the longest of them; None if there is none."""
     other_split: str | None
-    """The first other split in which the example stands."""
+    """The first other split in which the example is."""
     other_example: str | None
     """Name of the document there that equals it."""
 
@@ -67,7 +67,7 @@ def refuse_repeats(found: Mapping[str, Repeats]) -> None:
     worst = max(reversed([*found.values()]), key=lambda repeats: repeats.share)
     if worst.share > LARGEST_SHARE:
         raise DataError(
-            f"{worst.share:.1%} of the characters of {worst.split} stand in documents that are in another split too "
+            f"{worst.share:.1%} of the characters of {worst.split} are in documents that are in another split too "
             f"(equal up to white space; for example {worst.example} equals {worst.other_example} in "
             f"{worst.other_split}), so its score would say what was learned by heart; take the copies out, or set "
             "`allow_repeated_documents: true` in the corpus block"

@@ -1,6 +1,6 @@
-"""How much of val and test stands word for word in train: what a model learned by heart there is scored as a success.
+"""How much of val and test is in train word for word: what a model learned by heart there is scored as a success.
 
-Copies of whole documents are the matter of repeats.py; here it is strings of any document, whatever stands around them.
+Copies of whole documents are the matter of repeats.py; here it is strings of any document, whatever is around them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class SharedWithTrain:
     split: str
     """`val` or `test`."""
     shares: dict[str, float]
-    """Length -> share of the split's characters inside strings of at least that length that stand in train, 0 to 1."""
+    """Length -> share of the split's characters inside strings of at least that length that are in train, 0 to 1."""
     documents: list[dict[str, str | int | float]]
     """The documents with the most characters inside strings of DECISIVE_LENGTH, at most five: `name`, `characters`
     inside such strings, and `share`, their part of the document."""

@@ -52,7 +52,7 @@ def find_inputs(
 ) -> tuple[dict[str | None, list[InputFile]], LeftOut]:
     """The files of each split, and what was left out; `root` is where the experiment writes.
 
-    Raises DataError as `Walker.expand` does, and if a file would stand in two splits.
+    Raises DataError as `Walker.expand` does, and if a file would be in two splits.
     """
     walker = Walker(root)
     found = {split: walker.expand(given) for split, given in paths.items()}

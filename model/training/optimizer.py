@@ -74,7 +74,7 @@ def _lying(matrix: torch.Tensor) -> torch.Tensor:
 
 
 class Optimizers:
-    """All optimizers of a run behind one door."""
+    """All optimizers of a run behind one interface."""
 
     def __init__(self, model: MiniGPT, config: TrainConfig) -> None:
         """AdamW decays whatever has two dimensions, and nothing else; Muon takes the matrices of the blocks."""

@@ -238,15 +238,15 @@ DAMAGES: dict[str, tuple[Edit, str]] = {
     ),
     "vocabulary size is off": (
         setting("vocab_size", 7),
-        "vocab_size says 7, but what stands in the file" + EDITED.format(6),
+        "vocab_size says 7, but what is in the file" + EDITED.format(6),
     ),
     "vocabulary size is a string": (
         setting("vocab_size", "6"),
-        "vocab_size says '6', but what stands in the file" + EDITED.format(6),
+        "vocab_size says '6', but what is in the file" + EDITED.format(6),
     ),
     "vocabulary size is a fraction": (
         setting("vocab_size", 6.0),
-        "vocab_size says 6.0, but what stands in the file" + EDITED.format(6),
+        "vocab_size says 6.0, but what is in the file" + EDITED.format(6),
     ),
     "unknown split pattern": (
         setting("split_pattern", "gpt3"),
@@ -318,9 +318,7 @@ def test_edits_that_only_the_fingerprint_shows(damage: str, tmp_path: Path) -> N
     FINGERPRINTED[damage](contents)
     path.write_text(json.dumps(contents), "utf-8")
     message = refused(path)
-    assert message.startswith(
-        f"{path}: fingerprint says {contents['fingerprint']!r}, but what stands in the file gives"
-    )
+    assert message.startswith(f"{path}: fingerprint says {contents['fingerprint']!r}, but what is in the file gives")
     assert message.endswith(": it was edited or damaged")
 
 
@@ -330,7 +328,7 @@ def test_special_tokens_added_or_dropped(tmp_path: Path) -> None:
     contents = json.loads(path.read_bytes())
     contents["special_tokens"] = []
     path.write_text(json.dumps(contents), "utf-8")
-    assert refused(path).startswith(f"{path}: vocab_size says 2, but what stands in the file gives 1")
+    assert refused(path).startswith(f"{path}: vocab_size says 2, but what is in the file gives 1")
     contents["special_tokens"] = ["<t>"]
     path.write_text(json.dumps(contents), "utf-8")
     assert refused(path).startswith(f"{path}: fingerprint says ")
@@ -400,4 +398,4 @@ def test_the_size_of_a_byte_file_is_checked(tmp_path: Path) -> None:
     contents = json.loads(path.read_bytes())
     for key, value in (("vocab_size", 255), ("vocab_size", 256.0), ("fingerprint", "f" * 64)):
         path.write_text(json.dumps({**contents, key: value}), "utf-8")
-        assert refused(path).startswith(f"{path}: {key} says {value!r}, but what stands in the file gives ")
+        assert refused(path).startswith(f"{path}: {key} says {value!r}, but what is in the file gives ")

@@ -1,4 +1,4 @@
-"""compare/calibrate/judge.py and its verb: a straight ruler passes, every way of bending it is found out."""
+"""compare/calibrate/judge.py and its command: the right metric passes, every wrong one is found out."""
 
 import json
 import math
@@ -34,7 +34,7 @@ from data.errors import DataError, UserError
 from model import windows
 from model.evaluate import evaluate_split
 from model.settings import EvaluateConfig
-from model.windows import RulerError, Windows
+from model.windows import ScoringError, Windows
 from model_helpers import CharTable, encoded_splits
 from scripts import calibrate as verb
 from tokenizer.bpe import BPETokenizer
@@ -79,7 +79,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Calibrat
 
 @pytest.fixture
 def trained_root(calibrated: tuple[Path, Calibration], tmp_path: Path) -> Path:
-    """A copy with its models trained but not scored yet, so that a bent ruler scores them."""
+    """A copy with its models trained but not scored yet, so that a wrong metric scores them."""
     root = tmp_path / "copy"
     shutil.copytree(calibrated[0], root)
     for report in root.glob("*/checkpoints/*/report.json"):
@@ -99,7 +99,7 @@ def judged(bits: float, low: float, high: float, num_chars: int = 1_000) -> dict
 
 def test_a_contestant_a_little_above_the_source_is_straight() -> None:
     row = judged(2.02, 0.01, 0.03)
-    assert row["is_straight"] and row["verdict"] == "straight, +1.00%"
+    assert row["is_straight"] and row["verdict"] == "right, +1.00%"
     assert row["difference"] == pytest.approx(0.02)
     assert (row["low"], row["high"]) == (0.01, 0.03)
 
@@ -107,25 +107,25 @@ def test_a_contestant_a_little_above_the_source_is_straight() -> None:
 def test_below_the_source_is_bent_only_beyond_the_interval() -> None:
     assert judged(1.99, -0.02, 0.001)["is_straight"]
     row = judged(1.99, -0.02, -0.001)
-    assert not row["is_straight"] and row["verdict"] == "BENT: below source, -0.50%"
+    assert not row["is_straight"] and row["verdict"] == "WRONG: below source, -0.50%"
 
 
 def test_over_two_percent_above_is_bent() -> None:
     assert judged(2.0399, 0.03, 0.05)["is_straight"]
-    assert judged(2.0402, 0.03, 0.05)["verdict"] == "BENT: over 2% above, +2.01%"
+    assert judged(2.0402, 0.03, 0.05)["verdict"] == "WRONG: over 2% above, +2.01%"
     assert not judged(math.nan, math.nan, math.nan)["is_straight"]
     assert not judged(math.inf, math.inf, math.inf)["is_straight"]
 
 
 def test_other_characters_than_the_texts_are_bent() -> None:
-    assert judged(2.02, 0.01, 0.03, num_chars=999)["verdict"] == "BENT: -1 characters"
+    assert judged(2.02, 0.01, 0.03, num_chars=999)["verdict"] == "WRONG: -1 characters"
 
 
 def test_what_must_be_exact_is_held_to_it() -> None:
     for measured, fine in ((5.0, True), (5.00004, True), (5.0001, False), (4.9999, False), (math.nan, False)):
         rows, is_straight = judge(rate=2.0, source=SOURCE, exact=[Exact("uniform", measured, 5.0)], trained=[])
         assert is_straight is fine
-        assert rows[-1]["verdict"] == ("exact" if fine else "BENT: must be 5.00000")
+        assert rows[-1]["verdict"] == ("exact" if fine else "WRONG: must be 5.00000")
 
 
 def test_a_sample_far_from_the_rate_is_bent() -> None:
@@ -146,7 +146,7 @@ def test_the_table_fits_a_terminal() -> None:
     rows, is_straight = judge(rate=12.0, source=SOURCE, exact=[Exact("uniform", 1.0, 12.0)], trained=trained)
     text = as_text(Calibration("title", rows, is_straight))
     assert max(map(len, text.splitlines())) < 100
-    assert text.count("BENT") == 3
+    assert text.count("WRONG") == 3
     assert text.splitlines()[0] == "title"
 
 
@@ -187,7 +187,7 @@ def test_a_uniform_model_has_equal_logits() -> None:
 # Through the whole chain.
 
 
-def test_the_ruler_is_straight(calibrated: tuple[Path, Calibration]) -> None:
+def test_the_metric_is_right(calibrated: tuple[Path, Calibration]) -> None:
     calibration = calibrated[1]
     assert calibration.is_straight, as_text(calibration)
     names = list(rows_of(calibration))
@@ -306,7 +306,7 @@ def test_the_exact_counts_catch_a_bent_ruler(
     trained_root: Path, monkeypatch: pytest.MonkeyPatch, how: str, message: str
 ) -> None:
     bend(monkeypatch, how)
-    with pytest.raises(RulerError, match=message):
+    with pytest.raises(ScoringError, match=message):
         calibrate(SMALL, trained_root, echo=quiet)
 
 
@@ -322,8 +322,8 @@ def test_the_calibration_catches_tokens_that_go_unpaid(
     # The oracle's block holds whole documents, so it has no partial window that could be dropped.
     assert rows["oracle over char"]["is_straight"] is (how == "dropped tail")
     for name in SMALL.contestants:
-        assert str(rows[f"uniform over {name}"]["verdict"]).startswith("BENT: must be"), name
-        assert str(rows[name]["verdict"]).startswith("BENT: below source"), name
+        assert str(rows[f"uniform over {name}"]["verdict"]).startswith("WRONG: must be"), name
+        assert str(rows[name]["verdict"]).startswith("WRONG: below source"), name
 
 
 def test_the_calibration_catches_lengths_of_single_ids(trained_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,7 +343,7 @@ def test_lengths_of_single_ids_do_not_even_get_encoded(tmp_path: Path, monkeypat
         steps.encode("byte_bpe")
 
 
-# The verb.
+# The command.
 
 
 def run_verb(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
@@ -359,7 +359,7 @@ def test_the_verb_prints_the_table_and_ends_well(
     run_verb(monkeypatch, root)
     printed = capsys.readouterr().out
     assert as_text(calibration) in printed
-    assert printed.endswith("\nThe ruler is straight.\n")
+    assert printed.endswith("\nThe metric is right.\n")
     stored = json.loads((root / "calibration.json").read_text(encoding="utf-8"))
     assert stored[0]["rows"] == calibration.rows and stored[0]["is_straight"] is True
 
@@ -373,7 +373,7 @@ def test_the_verb_ends_with_1_where_the_ruler_is_bent(
         run_verb(monkeypatch, trained_root)
     assert caught.value.code == 1
     printed = capsys.readouterr().out
-    assert "The ruler is BENT" in printed and "BENT: below source" in printed
+    assert "The metric is WRONG" in printed and "WRONG: below source" in printed
 
 
 def test_the_full_plans_are_sound(tmp_path: Path) -> None:

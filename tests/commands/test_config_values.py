@@ -74,7 +74,7 @@ def test_doctests() -> None:
 )
 def test_case_35_a_key_twice_is_refused_at_every_depth(tmp_path: Path, text: str, line: int, key: str) -> None:
     found = refusal(tmp_path, text)
-    assert f"try.yaml, line {line}: the key '{key}' stands here a second time" in found
+    assert f"try.yaml, line {line}: the key '{key}' is here a second time" in found
 
 
 @pytest.mark.parametrize("name", ["no", "on", "yes", "off", "0500", "1_000", "1e3", "true", "null", "0x1F", "12"])
@@ -216,7 +216,7 @@ def test_case_52_all_for_null(tmp_path: Path, written: str) -> None:
         ("a: \x00\n", "line 1: the control character U+0000"),
         ('a: "\\ud800"\n', "line 1: '\\ud800' holds a lone surrogate"),
         ("a: *b\n", "undefined alias"),
-        ("a: &a [*a]\n", "line 1: an alias stands inside what it stands for"),
+        ("a: &a [*a]\n", "line 1: an alias is inside what it stands for"),
         ("a: " + "[" * 5000 + "\n", "more than 50 levels"),
         (BOMB, "aliases make more"),
         (" " * (MOST_BYTES + 1), "an experiment file has at most"),

@@ -384,7 +384,7 @@ def damages_of(path: Path) -> dict[str, bytes | None]:
 
 
 def run_named(command: str) -> None:
-    """Carry out a command that a message names, which makes something anew without FORCE."""
+    """Carry out a command that a message names, which makes something again without FORCE."""
     steps = Steps(load_experiment(Path(CONFIG)), echo=lambda _line: None)
     verb = command.split()[0]
     if verb == "data":

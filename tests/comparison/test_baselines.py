@@ -199,7 +199,7 @@ def test_a_damaged_n_gram_is_named_and_made_anew(where: float, tmp_path: Path) -
     path.write_bytes(raw[: int(where * len(raw))])
     lines: list[str] = []
     again = kept_ngram(make_splits(), tmp_path, echo=lines.append)
-    assert len(lines) == 1 and str(path) in lines[0] and "anew" in lines[0]
+    assert len(lines) == 1 and str(path) in lines[0] and "again" in lines[0]
     np.testing.assert_array_equal(again.nats["test"], first.nats["test"])
 
 
@@ -339,7 +339,7 @@ def test_a_damaged_file_is_named_and_made_anew(damage: str | bytes, computed: li
     lines: list[str] = []
     assert baselines_of(make_splits(), tmp_path, echo=lines.append) == first
     assert sorted(computed) == sorted(QUICK)
-    assert len(lines) == 1 and str(path) in lines[0] and "making the baselines anew" in lines[0]
+    assert len(lines) == 1 and str(path) in lines[0] and "making the baselines again" in lines[0]
     computed.clear()
     assert baselines_of(make_splits(), tmp_path, echo=lines.append) == first
     assert computed == [] and len(lines) == 1

@@ -76,7 +76,7 @@ def test_equals_the_reference(case: Case) -> None:
 def best_by_recount(
     pieces: Sequence[str], tokenizer: BPETokenizer, rank: int, tie_break: TieBreak
 ) -> tuple[Pair, int, int]:
-    """The pair that should win round `rank`, its windows, and the tokens before it: counted anew with numpy."""
+    """The pair that should win round `rank`, its windows, and the tokens before it: counted again with numpy."""
     ids, offsets = tokenizer.encode_documents(pieces, limit=rank)
     is_window = np.ones(len(ids), dtype=bool)
     is_window[offsets[1:] - 1] = False  # the last token of a piece begins no window

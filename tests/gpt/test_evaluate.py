@@ -17,7 +17,7 @@ from model.evaluate import (
 )
 from model.gpt import MiniGPT
 from model.settings import EvaluateConfig
-from model.windows import RulerError, check_counts, plan_windows, score_tokens
+from model.windows import ScoringError, check_counts, plan_windows, score_tokens
 from model_helpers import ALPHABET, ENGLISH, ByteTable, CharTable, encoded_splits, tiny_model
 
 CONFIG = EvaluateConfig(batch_size=4)
@@ -187,19 +187,19 @@ def test_bytes_and_characters_of_multibyte_text_are_both_exact(tmp_path):
 def test_a_skipped_first_token_or_a_dropped_tail_trips_the_integer_check(tmp_path, cut):
     val = encoded_splits(tmp_path, LETTERS, ["a\n"], ["abcab\n"])["val"]
     short = dataclasses.replace(val, ids=val.ids[cut], document_offsets=np.array([0, len(val.ids) - 1]))
-    with pytest.raises(RulerError, match="scored 5 characters and 5 bytes, the text has 6 and 6"):
+    with pytest.raises(ScoringError, match="scored 5 characters and 5 bytes, the text has 6 and 6"):
         evaluate_split(ByTable(torch.zeros(4, 4)), short, LETTERS, CONFIG)
 
 
 def test_document_offsets_that_leave_tokens_out_trip_the_count(tmp_path):
     val = encoded_splits(tmp_path, LETTERS, ["a\n"], ["abcab\n", "ab\n"])["val"]
     holed = dataclasses.replace(val, document_offsets=np.array([0, 5]))
-    with pytest.raises(RulerError, match="4 tokens were not scored exactly once; token 5 was scored 0 times"):
+    with pytest.raises(ScoringError, match="4 tokens were not scored exactly once; token 5 was scored 0 times"):
         evaluate_split(ByTable(torch.zeros(4, 4)), holed, LETTERS, CONFIG)
 
 
 def test_a_token_scored_twice_trips_the_count():
-    with pytest.raises(RulerError, match="token 1 was scored 2 times"):
+    with pytest.raises(ScoringError, match="token 1 was scored 2 times"):
         check_counts(torch.tensor([1, 2, 1]), "sliding")
     check_counts(torch.tensor([1, 1, 1]), "sliding")
 
@@ -207,7 +207,7 @@ def test_a_token_scored_twice_trips_the_count():
 def test_wrong_byte_lengths_trip_the_integer_check(tmp_path):
     val = encoded_splits(tmp_path, LETTERS, ["a\n"], ["abcab\n"])["val"]
     evaluation = evaluate_split(ByTable(torch.zeros(4, 4)), val, LETTERS, CONFIG)
-    with pytest.raises(RulerError, match="6 bytes"):
+    with pytest.raises(ScoringError, match="6 bytes"):
         check_lengths(evaluation, dataclasses.replace(val, num_bytes=7))
 
 

@@ -156,7 +156,7 @@ def test_a_wider_grid_finds_the_runs_that_are_there(copied: Path) -> None:
 def test_another_budget_trains_the_grid_anew_and_says_so(copied: Path) -> None:
     printed, _, code = run_verb(copied / "words.yaml", "--rates", "1e-3,1e-2", "--budget", "300")
     assert code == 0
-    assert printed.count("train.budget.amount was 600, is 300 in the configuration: training anew") == 4
+    assert printed.count("train.budget.amount was 600, is 300 in the configuration: training again") == 4
     assert tuning_in(copied)["budget"] == {"unit": "characters", "amount": 300}
     last = checkpoint.load(copied / "run/tune/char/lr_0.01/last.pt")
     assert last["train_config"]["budget"]["amount"] == 300 and last["finished"]
@@ -167,7 +167,7 @@ def test_a_damaged_run_is_trained_anew_and_gives_the_same_figure(copied: Path) -
     (copied / "run/tune/bpe/lr_0.01/last.pt").write_bytes(b"PK")
     printed, _, code = run_verb(copied / "words.yaml", "--rates", "1e-3,1e-2,1e-1")
     assert code == 0
-    assert "last.pt is damaged" in printed and printed.count("training anew") == 1
+    assert "last.pt is damaged" in printed and printed.count("training again") == 1
     assert tuning_in(copied) == before
 
 

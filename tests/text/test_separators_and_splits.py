@@ -146,14 +146,14 @@ def three_files(train: list[str], val: list[str], test: list[str]) -> dict[str, 
 
 def test_case_34_three_copies_of_one_file_are_refused(user: User) -> None:
     message = user.is_refused(**three_files(PARAGRAPHS, PARAGRAPHS, PARAGRAPHS))
-    assert message.startswith("100.0% of the characters of test stand in documents that are in another split too")
+    assert message.startswith("100.0% of the characters of test are in documents that are in another split too")
     assert "test.txt equals train.txt in train" in message and "`allow_repeated_documents: true`" in message
 
 
 def test_case_34_trailing_space_hides_no_copy(user: User) -> None:
     spaced = [paragraph.replace("\n", " \n") + " " for paragraph in PARAGRAPHS[17:]]
     message = user.is_refused(**three_files(PARAGRAPHS[:17] + spaced, ["alone"], PARAGRAPHS[17:]), separator="\n\n")
-    assert message.startswith("100.0% of the characters of test stand in documents that are in another split too")
+    assert message.startswith("100.0% of the characters of test are in documents that are in another split too")
     folder = [write(f"{number}.txt", text) for number, text in enumerate(PARAGRAPHS + spaced)]
     user.runs(paths=folder, fractions=[0.5, 0.25, 0.25])
     splits = load_splits(Layout(Path("run")), "text").values()
@@ -172,7 +172,7 @@ def test_repeats_that_are_allowed_are_recorded_and_said(user: User) -> None:
     assert repeats["test"]["share"] == (len(PARAGRAPHS[0]) + 2) / len(test)
     assert repeats["test"]["example"] == "test.txt (document 10)"
     assert (repeats["test"]["other_split"], repeats["test"]["other_example"]) == ("train", "train.txt (document 0)")
-    assert "repeated documents: 1 of test (8.6% of its characters) stand in another split too" in printed
+    assert "repeated documents: 1 of test (8.6% of its characters) are in another split too" in printed
     assert "for example test.txt (document 10) as train.txt (document 0) in train" in printed
 
 
@@ -230,7 +230,7 @@ def test_table_is_printed_when_it_is_up_to_date_too(user: User) -> None:
             *(len(lengths), sum(lengths), max(lengths), min(lengths))
         ]
     assert "41 line ends CR LF made LF, 41 newlines added" in second
-    assert "repeated documents: none stands in two splits" in second
+    assert "repeated documents: none is in two splits" in second
 
 
 def test_edited_manifest_is_made_anew_before_it_is_printed(user: User) -> None:

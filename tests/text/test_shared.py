@@ -299,7 +299,7 @@ def test_given_splits_are_told_another_way_on(printed: Any) -> None:
         Path(f"{split}.txt").write_text(Path(f"texts/{number}.txt").read_text())
     lines = printed(**{split: f"{split}.txt" for split in SPLITS})
     warning = line_with(lines, "warning: ")
-    assert "of val stands in train" in warning and "group_shared" not in warning and "val.txt" in warning
+    assert "of val is in train" in warning and "group_shared" not in warning and "val.txt" in warning
     assert warning.endswith("take such passages out of train or out of val")
 
 

@@ -73,7 +73,7 @@ def kernel_folder() -> Path | None:
             if usable(folder, is_private):
                 return folder
     logger.warning(
-        "no folder can keep compiled kernels, so every command compiles them anew; set NUMBA_CACHE_DIR to a folder "
+        "no folder can keep compiled kernels, so every command compiles them again; set NUMBA_CACHE_DIR to a folder "
         "that you can write"
     )
     return None
