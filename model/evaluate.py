@@ -15,7 +15,7 @@ from data.errors import DataError, ReportError, TokenizerError, command
 from data.files import atomic_write
 from model.gpt import MiniGPT
 from model.settings import EvaluateConfig
-from model.windows import ScoringError, Scores, score_tokens
+from model.windows import Scores, ScoringError, score_tokens
 from tokenizer.base import Int64Array, Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 

@@ -157,7 +157,7 @@ def lines_to_paste(experiment: Experiment, best: Mapping[str, float]) -> str:
         return f"{experiment.path}: these rates are in it already.\n"
     width = max(map(len, wanted))
     lines = [
-        f"To take them, paste each into its contestant in {experiment.path}, beside the tokenizer:",
+        f"To take them, paste each into its contestant in {experiment.path}, next to the tokenizer:",
         *(f"  {name:{width}}  train: {{learning_rate: {rate!r}}}" for name, rate in wanted.items()),
         "or give them to one command:",
         f'  SET="{" ".join(f"contestants.{name}.train.learning_rate={rate!r}" for name, rate in wanted.items())}"',
