@@ -137,7 +137,7 @@ def _check_figures(evaluation: Evaluation, report: Report, split: str, path: Pat
     mend = f"run {again} to score it again"
     if evaluation.tokenizer_fingerprint != report.tokenizer.fingerprint:
         raise ReportError(
-            f"{path} was scored with tokenizer {evaluation.tokenizer_fingerprint[:12]}…, but the report next to it says "
+            f"{path} was scored with tokenizer {evaluation.tokenizer_fingerprint[:12]}…, but the report there says "
             f"{report.tokenizer.fingerprint[:12]}…; {mend}"
         )
     for name, derived in describe(evaluation, stored.num_words).items():

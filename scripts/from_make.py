@@ -1,4 +1,4 @@
-"""From variables of Make to the options of a command: `python -m scripts.from_make NAME`, called by the Makefile only.
+"""From variables of Make to the options of a command: `python -m scripts.from_make NAME`, called by the Makefile.
 
 Make and the shell would expand what a user typed: `$5`, quotes, `$(…)`. So the Makefile puts no variable into a command
 line; they come by the environment, which nobody expands, and become options here.

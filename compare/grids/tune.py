@@ -122,7 +122,7 @@ def outcome_of(tried: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def read_tuning(folder: Path) -> dict[str, Any] | None:
-    """tune.json in `folder`; None if there is none or if it is damaged, edited or older: `make tune` writes it again."""
+    """tune.json in `folder`; None if there is none or if it is damaged, edited or older: run `make tune` again."""
     if not (folder / JSON).exists():
         return None
     try:

@@ -318,9 +318,7 @@ def test_edits_that_only_the_fingerprint_shows(damage: str, tmp_path: Path) -> N
     FINGERPRINTED[damage](contents)
     path.write_text(json.dumps(contents), "utf-8")
     message = refused(path)
-    assert message.startswith(
-        f"{path}: fingerprint says {contents['fingerprint']!r}, but what is in the file gives"
-    )
+    assert message.startswith(f"{path}: fingerprint says {contents['fingerprint']!r}, but what is in the file gives")
     assert message.endswith(": it was edited or damaged")
 
 
