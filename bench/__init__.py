@@ -1,1 +1,1 @@
-"""Measurements of the tool itself, beside its peers: `python -m bench.NAME`."""
+"""Measurements of the tool itself, next to its peers: `python -m bench.NAME`."""

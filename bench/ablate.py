@@ -28,7 +28,7 @@ from model.train import train
 
 GPT2, MODERN = "gpt2", "modern"
 OTHERS = {"order": "epochs", "ema_decay": 0.98}
-"""Settings of the train block that are no part of the preset, to be tried beside it."""
+"""Settings of the train block that are no part of the preset, to be tried next to it."""
 
 
 def variants() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:

@@ -1,6 +1,6 @@
 """Ours and other people's BPE, each called the way its authors call it and wherever it is fastest.
 
-None of them is needed by this project; `make bench` sets ours beside those that happen to be importable. They are
+None of them is needed by this project; `make bench` puts ours next to those that happen to be importable. They are
 imported where they are used, and nothing heavy is imported here, because a process that runs one engine must pay
 for that engine only.
 """

@@ -1,4 +1,4 @@
-"""Training seconds to a stated val loss: both presets beside nanoGPT's model and settings, in turns.
+"""Training seconds to a stated val loss: both presets next to nanoGPT's model and settings, in turns.
 
 Every contestant is a process of its own and trains for a slice, is evaluated, and waits for its next turn; what the
 machine does to one it does to all. Evaluation is not counted. The measure is the same for all: mean nats per character

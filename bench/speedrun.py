@@ -1,4 +1,4 @@
-"""Training seconds to a stated val loss, both presets beside nanoGPT's model and settings.
+"""Training seconds to a stated val loss, both presets next to nanoGPT's model and settings.
 
 `--text FILE` is cut 90 to 10 into train and val, as nanoGPT prepares tiny Shakespeare, with its published 1.88 nats per
 character as the target; without it the experiment's own train and val splits serve, with a target of their own.

@@ -1,7 +1,7 @@
 """Train and encode one corpus with our BPE and with every peer that can be imported, side by side.
 
 All contestants of a row take turns, so that a machine that slows down slows down for all of them; what counts is
-the best of several repetitions, and the median beside it shows the noise. Ratios mean something, seconds only here.
+the best of several repetitions, and the median next to it shows the noise. Ratios mean something, seconds only here.
 """
 
 import os
@@ -119,7 +119,7 @@ def _train(bench: Bench, text: BenchText, vocab_size: int) -> tuple[dict[str, Li
 
 
 def unsplit(bench: Bench) -> None:
-    """Characters and no split pattern, trained and encoded; beside it the naive loop, from its first rounds."""
+    """Characters and no split pattern, trained and encoded; next to it the naive loop, from its first rounds."""
     corpus, base = bench.corpus, alphabet_of([bench.corpus.text])
     what = f"{corpus.name}, characters, no split pattern, {UNSPLIT_VOCAB_SIZE:,} tokens"
     config = TokenizerConfig("char_bpe", UNSPLIT_VOCAB_SIZE)

@@ -1,4 +1,4 @@
-"""Tokens per second of a training step: both presets beside nanoGPT, in turns, and the bound that products set; then
+"""Tokens per second of a training step: both presets next to nanoGPT, in turns, and the bound that products set; then
 whole runs of `make train-char` on the demo's text: start-up, what saving and logging cost, one process or several.
 
 Give nanoGPT's folder with --nanogpt; without it a plain GPT-2 of torch's own modules, written here, stands in.

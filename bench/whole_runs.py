@@ -1,6 +1,6 @@
 """Whole runs of `make train-…`, watched from outside: start-up, what logging and saving cost, and several processes.
 
-A run is the real command in a process of its own. Its metrics.jsonl is watched: the first line tells when the first step
+A run is the real command in its own process. Its metrics.jsonl is watched: the first line tells when the first step
 was taken, and between two lines whatever was not spent in training steps was spent beside them.
 """
 

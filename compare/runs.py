@@ -137,7 +137,7 @@ def _check_figures(evaluation: Evaluation, report: Report, split: str, path: Pat
     mend = f"run {again} to score it again"
     if evaluation.tokenizer_fingerprint != report.tokenizer.fingerprint:
         raise ReportError(
-            f"{path} was scored with tokenizer {evaluation.tokenizer_fingerprint[:12]}…, but the report beside it says "
+            f"{path} was scored with tokenizer {evaluation.tokenizer_fingerprint[:12]}…, but the report there says "
             f"{report.tokenizer.fingerprint[:12]}…; {mend}"
         )
     for name, derived in describe(evaluation, stored.num_words).items():
@@ -145,7 +145,7 @@ def _check_figures(evaluation: Evaluation, report: Report, split: str, path: Pat
         if name == "text_sha256" or found == derived:  # texts are compared with those of the other runs
             continue
         if found is None or derived is None or not math.isclose(found, derived, rel_tol=_RELATIVE_TOLERANCE):
-            raise ReportError(f"{path} gives {name} = {derived}, but the report beside it says {found}; {mend}")
+            raise ReportError(f"{path} gives {name} = {derived}, but the report next to it says {found}; {mend}")
     return evaluation
 
 

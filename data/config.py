@@ -1,6 +1,6 @@
 """Strict mapping -> frozen dataclass, shared by every package that has a configuration.
 
-The dataclasses live beside the code they configure. Their numbers carry a `Range` in the annotation, which
+The dataclasses are next to the code they configure. Their numbers carry a `Range` in the annotation, which
 `__post_init__` checks by `check_ranges`, with whatever else belongs together.
 """
 

@@ -27,7 +27,7 @@ _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EP
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file beside `path` for writing bytes; it takes the place of `path` only if all went well.
+    """Open a temporary file next to `path` for writing bytes; it takes the place of `path` only if all went well.
 
     The parent folder is made. On any failure the previous file survives and the temporary one is removed; what a
     killed process left is removed by the next write of the same file. Raises DataError naming the path and the cause
@@ -183,7 +183,7 @@ def decode_utf8(raw: bytes, name: str) -> str:
         if kind is not None:
             raise DataError(f"{name} is {kind}") from error
         if error.reason == "unexpected end of data":
-            way_on = "the file is cut short in the middle of a character; restore it, or leave the file out"
+            way_on = "the file is cut short in the middle of a character; put it back whole, or leave it out"
         else:
             way_on = (
                 "convert it to UTF-8 or leave the file out; if it is Latin-1 or Windows-1252: "

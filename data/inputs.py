@@ -4,7 +4,7 @@ A step stores `inputs_of(...)` in what it writes. Later the artefact is up to da
 again, if its seal holds (nobody edited it), and if the files that it lists have the hashes that it lists. Nothing else
 decides. So whatever can change a result belongs into the list: the texts, where their documents begin, the tokenizers,
 the settings, the artefacts before it, and the version of the code that turns them into the result. That version is a
-constant beside the code. It goes up with every change of the code that can change a result for equal inputs.
+constant next to the code. It goes up with every change of the code that can change a result for equal inputs.
 """
 
 import dataclasses

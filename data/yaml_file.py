@@ -35,7 +35,7 @@ class PlainWord(str):
 
 
 class _Loader(yaml.BaseLoader):
-    """The parser, which marks what stands without quotes and without a tag."""
+    """The parser, which marks what is written without quotes and without a tag."""
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
         if kind is yaml.ScalarNode and implicit[0]:

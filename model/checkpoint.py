@@ -163,13 +163,13 @@ def verify_tokenizer(state: dict[str, Any], path: Path, tokenizer: Tokenizer, to
     """Raise CheckpointError unless the checkpoint `state` read from `path` was made with `tokenizer`.
 
     Identity is the fingerprint, so another tokenizer of equal size is refused as well; the copy of the tokenizer
-    file that lies beside the checkpoint must be unchanged.
+    file that is next to the checkpoint must be unchanged.
     """
     stored, given = state["tokenizer_fingerprint"], tokenizer.fingerprint()
     if stored != given:
         raise CheckpointError(
             f"{path} was trained with tokenizer {stored[:12]}… ({state['vocab_size']} tokens), but {tokenizer_path} is "
-            f"{given[:12]}… ({tokenizer.vocab_size} tokens); put that tokenizer back (a copy is "
+            f"{given[:12]}… ({tokenizer.vocab_size} tokens); put back that tokenizer (a copy is "
             f"{path.parent / TOKENIZER_COPY}) or train again with {command(_restart(path))}"
         )
     copy = path.parent / TOKENIZER_COPY
@@ -242,12 +242,12 @@ def verify_metrics(state: dict[str, Any], path: Path, last: Path) -> None:
 def _verify_hashes(state: dict[str, Any], path: Path, wanted: dict[str, dict[str, str]]) -> None:
     for name, data in wanted.items():
         stored = state["data"][name]
-        anew = f"or train anew with {command(_restart(path))}"
+        anew = f"or train again with {command(_restart(path))}"
         for key in ("text_sha256", "ids_sha256"):
             if stored[key] != data[key]:
                 raise CheckpointError(
                     f"{path} was trained on {name} data with {key} {stored[key][:12]}… ({stored['path']}), but "
-                    f"{data['path']} now has {data[key][:12]}…; put that text back, {anew}"
+                    f"{data['path']} now has {data[key][:12]}…; put back that text, {anew}"
                 )
         borders = stored.get("borders_sha256")
         if borders is None:
@@ -258,7 +258,7 @@ def _verify_hashes(state: dict[str, Any], path: Path, wanted: dict[str, dict[str
         if borders != data["borders_sha256"]:
             raise CheckpointError(
                 f"{path} was trained on {name} data cut into other documents (borders_sha256 {borders[:12]}…, "
-                f"{data['path']} now has {data['borders_sha256'][:12]}…) of the same text; put that separator back or "
+                f"{data['path']} now has {data['borders_sha256'][:12]}…) of the same text; put back that separator or "
                 f"those files, {anew}"
             )
 

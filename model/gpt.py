@@ -45,7 +45,7 @@ def make_norm(config: MiniGPTConfig) -> nn.Module:
 
 
 class CausalSelfAttention(nn.Module):
-    """Multi-head attention in which a position sees itself and what stands before it."""
+    """Multi-head attention in which a position sees itself and what comes before it."""
 
     def __init__(self, config: MiniGPTConfig) -> None:
         super().__init__()

@@ -35,7 +35,7 @@ def evaluate_contestant(
     *,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Score best.pt of the run `spec` on val and test; write {val,test}_nats.npz and report.json beside it, and return
+    """Score best.pt of the run `spec` on val and test; write {val,test}_nats.npz and report.json next to it, and return
     the report.
 
     `num_words` are the whitespace-separated words of each split's text. Raises CheckpointError when training is not
@@ -122,7 +122,7 @@ def _run_facts(model: MiniGPT, best: dict[str, Any], last: dict[str, Any], train
 
 
 def report_is_up_to_date(spec: RunSpec, num_words: Mapping[str, int], config: EvaluateConfig) -> bool:
-    """Whether report.json is of these inputs (see `report_inputs`), unedited, and of the losses that lie beside it.
+    """Whether report.json is of these inputs (see `report_inputs`), unedited, and of the losses that are next to it.
 
     A report that is damaged or of an older version is not: it is simply made again.
     """

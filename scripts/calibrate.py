@@ -1,4 +1,4 @@
-"""Check that the metric is right: text of known entropy through the whole chain. Exit code 1 if it is wrong.
+"""Check that the metric is right: text of known entropy through the whole chain. Exit code 1 if it is wrong."""
 
 import dataclasses
 import sys

@@ -1,4 +1,4 @@
-"""From the variables of Make to the options of a command: `python -m scripts.from_make VERB`, called by the Makefile only.
+"""From variables of Make to the options of a command: `python -m scripts.from_make NAME`, called by the Makefile.
 
 Make and the shell would expand what a user typed: `$5`, quotes, `$(…)`. So the Makefile puts no variable into a command
 line; they come by the environment, which nobody expands, and become options here.
@@ -90,7 +90,7 @@ MODULES = {
     "ablate": "bench.ablate",
     "check-gpu": "bench.gpu",
 }
-"""Command -> its module, where that is not scripts.VERB."""
+"""Command -> its module, where that is not scripts.NAME."""
 TARGET = "MAKE_TARGET"
 """Where the Makefile puts the name of the target, such as train-bpe."""
 _TRAIN = "train-"
@@ -100,7 +100,7 @@ _BEFORE_A_QUOTE = ("", "=", "[", "{", "(", ",", ":", " ")
 
 
 def arguments_of(verb: str, environment: Mapping[str, str]) -> list[str]:
-    """The arguments that `verb` gets. An empty variable is one that was not given. Raises ConfigError."""
+    """The arguments that the command `verb` gets. An empty variable is one that was not given. Raises ConfigError."""
     arguments = []
     if verb in EXPERIMENTS:
         arguments.append(f"--config={environment.get('EXPERIMENT') or EXPERIMENTS[verb]}")
@@ -156,7 +156,7 @@ def _without_outer_quotes(setting: str) -> str:
 
 
 def command_of(verb: str, environment: Mapping[str, str]) -> list[str] | None:
-    """The program that has to run `verb` in the place of this one, if there is one. Raises ConfigError."""
+    """The program that has to run the command `verb` in the place of this one, if there is one. Raises ConfigError."""
     module = MODULES.get(verb, f"scripts.{verb}")
     if verb == "bench" and environment.get("BENCH_PYTHON"):
         return [environment["BENCH_PYTHON"], "-m", module]

@@ -69,9 +69,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("study: wrote " + ", ".join(map(str, written)))
     print(f"\n{as_text(study)}")
     if gpt2 is None:
-        print(
-            "\nGPT-2's own vocabulary is not here; --gpt2 FOLDER (its encoder.json and vocab.bpe) puts it beside these."
-        )
+        print("\nGPT-2's own vocabulary is not here; --gpt2 FOLDER (its encoder.json and vocab.bpe) adds it to these.")
 
 
 def _stored(path: Path) -> dict[str, Any]:

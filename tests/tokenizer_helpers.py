@@ -1,4 +1,4 @@
-"""What the tests of the tokenizer room share: small splits, both trainers behind one call, and nasty texts."""
+"""What the tests of the tokenizer package share: small splits, both trainers behind one call, and nasty texts."""
 
 import hashlib
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def make_split(name: str, documents: Sequence[str]) -> Split:
         name=name,
         text=text,
         document_offsets=np.cumsum([0, *map(len, documents)], dtype=np.int64),
-        # A lone surrogate has no UTF-8 form; such a split can only come from a caller that bypasses the data room.
+        # A lone surrogate has no UTF-8 form; such a split can only come from a caller that bypasses the data package.
         sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
     )
 

@@ -1,4 +1,4 @@
-"""Cleaned splits -> id tensors on disk, proven lossless before they are written. The only module of its package that uses torch."""
+"""Cleaned splits -> id tensors on disk, proven lossless before they are written. Only this module here uses torch."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The entry point of training: a contestant's settings and a corpus in, a tokenizer and the history of its training out."""
+"""The entry point of training: settings of a contestant and a corpus in, a tokenizer and its training history out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

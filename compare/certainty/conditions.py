@@ -16,7 +16,7 @@ HOLDS, CANNOT_BE_SAID = 3, 4
 """Exit codes: a condition holds; it cannot be said whether one does."""
 HELP = (
     "exit with 3 if this holds, and with 4 if it cannot be said: `worse:NAME`, `better:NAME` or `equal:NAME` for a "
-    "contestant beside the baseline contestant; `undecided:NAME` (3 if that pair is undecided), `undecided` (3 if any "
+    "contestant next to the baseline contestant; `undecided:NAME` (3 if that pair is undecided), `undecided` (3 if any "
     "pair with the baseline contestant is); may be repeated, and 3 goes before 4"
 )
 

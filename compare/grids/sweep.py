@@ -113,7 +113,7 @@ def sweep_is_up_to_date(folder: Path, sweep: Mapping[str, Any]) -> bool:
 
 
 def _on_disk(folder: Path, sweep: Mapping[str, Any]) -> dict[str, Any]:
-    """What sweep.json holds: the sweep, and the hashes of the pictures that lie beside it."""
+    """What sweep.json holds: the sweep, and the hashes of the pictures that are next to it."""
     return seal({**sweep, "outputs": output_hashes(path for path in sweep_paths(folder) if path.name != JSON)})
 
 

@@ -122,7 +122,7 @@ def outcome_of(tried: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def read_tuning(folder: Path) -> dict[str, Any] | None:
-    """tune.json in `folder`; None if there is none or if it is damaged, edited or older: `make tune` writes it again."""
+    """tune.json in `folder`; None if there is none or if it is damaged, edited or older: run `make tune` again."""
     if not (folder / JSON).exists():
         return None
     try:
@@ -157,7 +157,7 @@ def lines_to_paste(experiment: Experiment, best: Mapping[str, float]) -> str:
         return f"{experiment.path}: these rates are in it already.\n"
     width = max(map(len, wanted))
     lines = [
-        f"To take them, paste each into its contestant in {experiment.path}, beside the tokenizer:",
+        f"To take them, paste each into its contestant in {experiment.path}, next to the tokenizer:",
         *(f"  {name:{width}}  train: {{learning_rate: {rate!r}}}" for name, rate in wanted.items()),
         "or give them to one command:",
         f'  SET="{" ".join(f"contestants.{name}.train.learning_rate={rate!r}" for name, rate in wanted.items())}"',

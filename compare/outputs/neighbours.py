@@ -31,7 +31,7 @@ def _require_unedited(value: Any, where: str, make: str) -> None:
 
 
 def sweep_of_this_text(folder: Path, entries: Sequence[Entry], layout: Layout) -> dict[str, Any] | None:
-    """The vocabulary sweep that lies beside the comparison, if it is of the same test text and documents.
+    """The vocabulary sweep that is next to the comparison, if it is of the same test text and documents.
 
     It may be of another experiment under the same root; its runs must still be there as it found them.
     """

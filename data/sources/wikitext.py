@@ -203,7 +203,7 @@ def _files_to_use(source: str, folder: Path, revision: str | None) -> dict[str, 
     if missing:
         stand_in = f" ({others[0].name} is another text and no stand-in)" if others else ""
         raise DataError(
-            f"{folder} lacks {' and '.join(path.name for path in missing)} beside the other WikiText files{stand_in}; "
+            f"{folder} lacks {' and '.join(path.name for path in missing)} next to the other WikiText files{stand_in}; "
             "put them there, or remove the others to fetch all three"
         )
     if (folder / DOWNLOAD).exists():

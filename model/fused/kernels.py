@@ -1,4 +1,4 @@
-"""Numba kernels for what stands between the matrix products of a training step on the CPU.
+"""Numba kernels for what comes between the matrix products of a training step on the CPU.
 
 torch runs each elementwise operation as a pass over memory of its own, and draws dropout by a serial generator; a
 kernel here makes one pass of several of them, and computes only what the causal mask lets through. Every kernel is

@@ -28,7 +28,7 @@ class MetricsLog:
         lines = read_text(path).split("\n")[:-1] if path.exists() else []
         if len(lines) < num_lines:
             raise CheckpointError(
-                f"{path} has {len(lines)} lines, but the checkpoint beside it was written after {num_lines}; "
+                f"{path} has {len(lines)} lines, but the checkpoint next to it was written after {num_lines}; "
                 "restore the file, or train again with FORCE=1"
             )
         write_text(path, "".join(line + "\n" for line in lines[:num_lines]))

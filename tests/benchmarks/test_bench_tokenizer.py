@@ -376,7 +376,7 @@ def test_a_large_text_is_not_measured_often(bench: Bench, monkeypatch: pytest.Mo
         assert len(lines[OURS].seconds) == expected
 
 
-# The verb.
+# The command.
 
 
 def test_the_verb_writes_table_and_json(

@@ -1,4 +1,4 @@
-"""The GPU check on the CPU: rate, MFU, stop and resume; and the verb without a GPU and with one that is imitated."""
+"""The GPU check on the CPU: rate, MFU, stop and resume; and the command without a GPU and with one that is imitated."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The door to training: base characters from all splits, merges from the train prefix only, settings checked."""
+"""The entry point of training: base characters from all splits, merges from the train prefix only, settings checked."""
 
 from pathlib import Path
 from typing import Any

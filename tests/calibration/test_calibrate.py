@@ -244,7 +244,7 @@ def test_one_document_has_no_interval(tmp_path: Path, monkeypatch: pytest.Monkey
         calibrate(one, tmp_path, echo=quiet)
 
 
-# Bent rulers. Each is caught by the chain's exact counts; and with those taken out, by the calibration itself.
+# Wrong metrics. Each is caught by the chain's exact counts; and with those taken out, by the calibration itself.
 
 
 def without_the_tail(plan: Callable[..., Windows]) -> Callable[..., Windows]:

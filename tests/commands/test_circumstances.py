@@ -26,7 +26,7 @@ def os_error(number: int, *paths: str) -> OSError:
 
 
 def ended(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """Exit code and stderr of a verb that meets `error`."""
+    """Exit code and stderr of a command that meets `error`."""
 
     def main() -> None:
         raise error

@@ -1,4 +1,4 @@
-"""The verbs as a user runs them: exit codes, one line for a mistake, a traceback for a bug."""
+"""The commands as a user runs them: exit codes, one line for a mistake, a traceback for a bug."""
 
 import argparse
 import ast

@@ -447,7 +447,7 @@ def test_the_list_of_configurations_is_whole() -> None:
 
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
-    """The parser of every verb, as its main makes it."""
+    """The parser of every command, as its main makes it."""
     found: dict[str, argparse.ArgumentParser] = {}
 
     class StoppedError(Exception):

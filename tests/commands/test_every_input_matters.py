@@ -2,7 +2,7 @@
 
 One tiny finished chain is made once. A case changes one setting or one file, asks for the comparison, and looks at what
 came of it; the expensive steps are replaced by flags, so that nothing is trained. Every field of every configuration
-must stand in the tables below: a new field that is no input of anything fails here.
+must be in the tables below: a new field that is no input of anything fails here.
 """
 
 import dataclasses
@@ -473,7 +473,7 @@ def test_a_checkpoint_without_borders_is_not_taken_for_equal(chain: Path) -> Non
 
 
 def verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], main: Any, *arguments: str) -> str:
-    """Run a verb as a user does; "" if all went well, else what it says."""
+    """Run a command as a user does; "" if all went well, else what it says."""
     monkeypatch.setattr(sys, "argv", ["verb", "--config", CONFIG, *arguments])
     try:
         cli.run(main)

@@ -1,4 +1,4 @@
-"""The house itself: import direction, packages, Make verbs, what git must not hide."""
+"""The project itself: import direction, packages, Make commands, what git must not hide."""
 
 import re
 import shutil

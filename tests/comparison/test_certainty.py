@@ -330,7 +330,7 @@ def test_what_does_not_fit_together_is_refused() -> None:
 
 
 def certainty_of(**outcomes: str) -> Certainty:
-    """Contestants beside `char`, each better (`b`), worse (`a`), equal or undecided."""
+    """Contestants next to `char`, each better (`b`), worse (`a`), equal or undecided."""
     interval = Interval(0.0, 0.0)
     pairs = tuple(
         Pair("char", name, (0.0,), interval, interval, interval, 0.01, outcome, "")  # type: ignore[arg-type]

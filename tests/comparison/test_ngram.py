@@ -114,7 +114,7 @@ def test_it_equals_the_naive_formula_where_discounts_are_estimated(order: int) -
 
 
 def total_probability(model: KneserNey, alphabet: str, before: str) -> float:
-    """Sum over the alphabet of p(x | `before`), by the public door: one document for each character."""
+    """Sum over the alphabet of p(x | `before`), by the public method: one document for each character."""
     split = split_of([before + character for character in alphabet])
     last = split.document_offsets[1:] - 1
     return float(np.exp(-model.character_nats(split)[last]).sum())

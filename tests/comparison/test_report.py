@@ -428,7 +428,7 @@ def test_a_removed_page_is_made_again_as_it_was(finished: Finished) -> None:
     assert contents(finished.folder) == before
 
 
-# --- sweep and marginal bound beside it -------------------------------------------------------------------------
+# --- sweep and marginal bound next to it ------------------------------------------------------------------------
 
 
 def sweep_beside(finished: Finished, folder: Path, **changes: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Marks of borders are the borders of the patterns, whatever stands where: neighbours, doubts, ends, spans."""
+"""Marks of borders are the borders of the patterns, whatever is where: neighbours, doubts, ends, spans."""
 
 from itertools import pairwise
 
@@ -77,7 +77,7 @@ def test_equal_to_the_pattern(pattern: SplitPattern, text: str) -> None:
 @examples(100)
 @given(before=texts, text=texts.filter(bool), after=texts)
 def test_a_span_sees_nothing_beyond_its_ends(pattern: SplitPattern, before: str, text: str, after: str) -> None:
-    """What stands before the start or behind the end is another document."""
+    """What is before the start or behind the end is another document."""
     start = len(before.encode())
     end = start + len(text.encode())
     found = borders_of((before + text + after).encode(), PATTERN_NUMBERS[pattern], start, end, dirty=1)

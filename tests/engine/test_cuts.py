@@ -36,7 +36,7 @@ def reached(text: bytes, tokens: Sequence[bytes]) -> set[int]:
 
 
 def check_sound(text: bytes, tokens: Sequence[bytes], before: bytes, behind: bytes) -> None:
-    """Whatever other documents stand beside the text."""
+    """Whatever other documents are next to the text."""
     padded = np.frombuffer(bytearray(before + text + behind + bytes(16)), dtype=np.uint8)
     cuts = cuts_of(tokens, ascii_only=False)
     at = len(before)

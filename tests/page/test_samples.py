@@ -21,7 +21,7 @@ SEEDS = {"bpe": (1, 2), "char": (1,)}
 
 
 def prompt_of(*documents: str) -> str:
-    """The prompt beside the newline."""
+    """The prompt next to the newline."""
     newline, beginning = prompts_of(make_split("test", list(documents)))
     assert newline == "\n"
     return beginning

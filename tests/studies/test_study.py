@@ -1,4 +1,4 @@
-"""The study of vocabularies: its figures against counting by hand, its page, and its verb."""
+"""The study of vocabularies: its figures against counting by hand, its page, and its command."""
 
 import doctest
 import json
@@ -286,7 +286,7 @@ def test_the_page_does_without_percentiles() -> None:
     assert as_text(found).split("\n")[-2].endswith("128.0       –       –       –")
 
 
-# --- the verb ----------------------------------------------------------------------------------------------------
+# --- the command -------------------------------------------------------------------------------------------------
 
 
 def test_the_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The visible training: equal to the reference's and the engine's, complete as data; and its verb."""
+"""The visible training: equal to the reference's and the engine's, complete as data; and its command."""
 
 import json
 import random
@@ -109,7 +109,7 @@ def test_bytes_that_are_no_character_are_spelled_out() -> None:
     ]
 
 
-# --- the verb ----------------------------------------------------------------------------------------------------
+# --- the command -------------------------------------------------------------------------------------------------
 
 
 def test_the_verb_prints_the_same_as_text_and_as_json(

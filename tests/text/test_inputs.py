@@ -1,4 +1,4 @@
-"""The doors of the user's own files: one policy for files, folders and globs, and nothing is left out unsaid."""
+"""Where the user's own files are read: one policy for files, folders and globs, and nothing is left out unsaid."""
 
 import bz2
 import doctest

@@ -204,7 +204,7 @@ def test_case_41_raw_text_in_the_place_of_the_pre_processed(
 def test_case_41_raw_and_pre_processed_files_mixed(tmp_path: Path, no_hub: None) -> None:
     place(tmp_path)
     (tmp_path / "wiki.test.raw").rename(tmp_path / "wiki.test.tokens")
-    with pytest.raises(DataError, match=r"lacks wiki\.test\.raw beside .*\(wiki\.test\.tokens is another text and no"):
+    with pytest.raises(DataError, match=r"lacks wiki\.test\.raw next to .*\(wiki\.test\.tokens is another text and no"):
         load_wikitext("wikitext2", tmp_path, None)
 
 
@@ -230,10 +230,10 @@ def test_case_31_articles_are_the_same_whatever_the_line_ends(line_end: str, mar
 def test_some_files_missing_is_an_error_not_a_download(tmp_path: Path, no_hub: None) -> None:
     place(tmp_path)
     (tmp_path / "wiki.valid.raw").unlink()
-    with pytest.raises(DataError, match=r"lacks wiki\.valid\.raw beside the other WikiText files; put them there, or"):
+    with pytest.raises(DataError, match=r"lacks wiki\.valid\.raw next to the other WikiText files; put them there, or"):
         load_wikitext("wikitext2", tmp_path, None)
     (tmp_path / "wiki.test.raw").unlink()
-    with pytest.raises(DataError, match=r"lacks wiki\.valid\.raw and wiki\.test\.raw beside"):
+    with pytest.raises(DataError, match=r"lacks wiki\.valid\.raw and wiki\.test\.raw next to"):
         wikitext_identity("wikitext2", tmp_path, None)
 
 

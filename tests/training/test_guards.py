@@ -125,7 +125,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def start_and_signal(config: Path, number: signal.Signals) -> tuple[int, str]:
-    """Start the verb in a process of its own, send it a signal in the middle; its exit code and stderr."""
+    """Start the command in a process of its own, send it a signal in the middle; its exit code and stderr."""
     metrics = config.parent / "run/checkpoints/char" / checkpoint.METRICS
     command = [sys.executable, "-m", "scripts.train", "--config", str(config)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -503,7 +503,7 @@ def test_a_line_that_unpickles_is_found_in_any_subfolder(tmp_path: Path, line: s
     assert reads_of(tmp_path) == [(f"{line.partition('(')[0]} in {planted}, line 2", False)]
 
 
-# Prompts (case 28), through the verb and a model that was trained
+# Prompts (case 28), through the command and a model that was trained
 
 
 @pytest.mark.parametrize(

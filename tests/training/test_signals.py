@@ -257,7 +257,7 @@ def test_a_signal_during_the_last_save_is_not_lost(
     assert run(house, tmp_path).num_steps_now == 0
 
 
-# Every other verb
+# Every other command
 
 
 def experiment(folder: Path) -> Path:

@@ -351,7 +351,7 @@ def test_resuming_with_other_settings_names_them_both_ways(house, uninterrupted)
     message = str(caught.value)
     assert "train.learning_rate was 0.001, is 0.003" in message
     assert "train.budget.amount was 12, is 13" in message
-    assert "last.pt" in message and "FORCE=1" in message and "restore them" in message
+    assert "last.pt" in message and "FORCE=1" in message and "put them back" in message
 
 
 def test_resuming_with_another_model_is_refused(house, uninterrupted):
@@ -402,7 +402,7 @@ def test_a_lost_metrics_file_is_refused(house, tmp_path, monkeypatch):
     with pytest.raises(TrainingInterrupted):
         run(house, tmp_path)
     (tmp_path / "metrics.jsonl").unlink()
-    with pytest.raises(CheckpointError, match="has 0 lines, but the checkpoint beside it was written after 2"):
+    with pytest.raises(CheckpointError, match="has 0 lines, but the checkpoint next to it was written after 2"):
         run(house, tmp_path)
 
 

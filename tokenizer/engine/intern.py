@@ -25,7 +25,7 @@ BoolArray = NDArray[np.bool_]
 T = TypeVar("T")
 
 # Before a blank that follows a printable ASCII character other than a blank no pattern has a pretoken that goes on,
-# and none looks at what stands to the left.
+# and none looks at what is to the left.
 AT_BLANKS = np.zeros((256, 256), dtype=np.bool_)
 AT_BLANKS[0x21:0x7F, 0x20] = True
 PADDING = 16  # bytes behind a text, so that eight bytes can be read at any place of it

@@ -84,7 +84,7 @@ def _parents() -> Iterator[tuple[Path, bool]]:
     given: str = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # from NUMBA_CACHE_DIR
     if given:
         yield Path(given), True
-    if not sys.dont_write_bytecode:  # PYTHONDONTWRITEBYTECODE: nothing is to be written beside the code
+    if not sys.dont_write_bytecode:  # PYTHONDONTWRITEBYTECODE: nothing is to be written next to the code
         yield Path(importlib.util.cache_from_source(__file__)).parent, False  # heeds PYTHONPYCACHEPREFIX
     users = Path(AppDirs("chars-or-bpe", appauthor=False).user_cache_dir)
     if users.is_absolute():  # it is not where there is no home folder

@@ -1,7 +1,7 @@
 """One vocabulary's behaviour in figures: compression by size, glued punctuation, how words are cut, how far it sees.
 
 Three byte-level vocabularies with equal numbers of merges are learned from the same train split under the split
-patterns `gpt2`, `space` and `none`, and looked at on held-out text; GPT-2's own may stand beside them. Everything
+patterns `gpt2`, `space` and `none`, and looked at on held-out text; GPT-2's own may be next to them. Everything
 is returned as plain values, so that the page of text and the picture are made from the same file.
 """
 
