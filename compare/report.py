@@ -6,6 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from compare.baselines.kept_ngram import kept_ngram
+from compare.baselines.mixture import mixture_of
+from compare.baselines.ngram_search import NGram
 from compare.baselines.scores import BASELINES, baselines_of
 from compare.bits_by import where_bits_go
 from compare.certainty import verdict
@@ -37,7 +40,7 @@ from tokenizer.studies.intrinsic import intrinsic_of
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
 VERDICT, CSV, LATEX = "verdict.json", "table.csv", "table.tex"
-VERSION = 9
+VERSION = 10
 """Of what a comparison holds and how it is made (tables, verdict, page, samples). It goes up with every change of
 the code that can change what it says for equal runs: an older one is written again."""
 
@@ -179,6 +182,7 @@ def _compared(
     has_words = is_divided_by_spaces(test_text)
     marginal = marginal_of_these_runs(folder, entries)
     bounds = [MarginalBound.from_json(name, found) for name, found in marginal.items()]
+    ngram = kept_ngram(materials.splits, folder, echo=echo)
     return Comparison(
         experiment=experiment.name,
         budget=budget_words(entries),
@@ -190,7 +194,7 @@ def _compared(
         ),
         rows=tuple(row_of(entry, has_words=has_words) for entry in entries),
         not_held_equal=tuple(_not_held_equal(folder, experiment, entries, materials)),
-        baselines=tuple(BaselineLine(**one) for one in baselines_of(materials.splits, folder, echo=echo)),
+        baselines=tuple(BaselineLine(**one) for one in baselines_of(materials.splits, folder, ngram=ngram, echo=echo)),
         details=Details(
             where_bits_go=where_bits_go(
                 {entry.name: entry.evaluation("test") for entry in entries}, test_text, train_text
@@ -201,15 +205,20 @@ def _compared(
             corpus={key: value for key, value in materials.corpus.items() if key != "splits"},
         ),
         identity=_identity(experiment, entries, materials),
-        clean=_clean_part(entries, materials),
+        clean=_clean_part(entries, materials, ngram),
+        mixtures=tuple(
+            mixture_of(entry.name, [run.evaluations for run in entry.runs], ngram, materials.splits)
+            for entry in entries
+        ),
     )
 
 
-def _clean_part(entries: Sequence[Entry], materials: Materials) -> CleanPart | None:
+def _clean_part(entries: Sequence[Entry], materials: Materials, ngram: NGram) -> CleanPart | None:
     clean = is_clean(materials.splits["train"], materials.splits["test"])
     if clean.all():
         return None
-    return clean_part(clean, {entry.name: [run.evaluations["test"] for run in entry.runs] for entry in entries})
+    evaluations = {entry.name: [run.evaluations["test"] for run in entry.runs] for entry in entries}
+    return clean_part(clean, evaluations, ngram.nats["test"])
 
 
 def _intrinsic(entry: Entry, materials: Materials) -> dict[str, Any]:

@@ -10,7 +10,7 @@ Shapes: S seeds, U units (characters or documents).
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -37,6 +37,12 @@ class Mixture:
     mixture: float
     lead: Interval | None
     """How many bits fewer the mixture needs than the n-gram; None with fewer than two documents."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Mixture":
+        """What `dataclasses.asdict` gave to a JSON file."""
+        lead = value["lead"]
+        return cls(**{**value, "lead": None if lead is None else Interval(**lead)})
 
     @property
     def sentence(self) -> str:

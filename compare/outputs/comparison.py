@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
+from compare.baselines.mixture import Mixture
 from compare.baselines.scores import GUESSES
 from compare.certainty.pairs import Certainty
 from compare.certainty.stored import certainty_as_json, certainty_from_json
@@ -100,6 +101,8 @@ class Comparison:
     identity: Identity
     clean: CleanPart | None
     """Figures on the part of test that train does not hold; None where train holds none of test's longer strings."""
+    mixtures: tuple[Mixture, ...]
+    """Each contestant mixed with the character n-gram: what the neural model adds to it."""
 
     @property
     def stronger(self) -> tuple[str, ...]:
@@ -145,6 +148,7 @@ class Comparison:
             "statistics": certainty_as_json(self.certainty),
             "baselines": [asdict(one) for one in self.baselines],
             "clean": None if self.clean is None else asdict(self.clean),
+            "mixtures": [asdict(one) for one in self.mixtures],
             **{name: getattr(self.details, name) for name in Details.__dataclass_fields__},
             **asdict(self.identity),
             "reports": {name: list(hashes) for name, hashes in self.identity.reports.items()},
@@ -171,6 +175,7 @@ class Comparison:
                 }
             ),
             clean=None if value["clean"] is None else CleanPart(**value["clean"]),
+            mixtures=tuple(Mixture.from_json(one) for one in value["mixtures"]),
         )
 
     def _repr_html_(self) -> str:

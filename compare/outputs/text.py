@@ -33,6 +33,8 @@ def comparison_text(comparison: Comparison) -> str:
     for one in comparison.baselines:
         line = f"  {one.name:<20}{one.bits_per_char:8.4f}  {_beaten(comparison, one)}"
         lines.append(_wrapped(line.rstrip(), 32))
+    lines += ["", "With the character n-gram, bits per character on test:"]
+    lines += [_wrapped(f"  - {one.sentence}", 4) for one in comparison.mixtures]
     lines += ["", "Not held equal:", *(_wrapped(f"  - {line}", 4) for line in comparison.not_held_equal), ""]
     return "\n".join(lines)
 
@@ -53,6 +55,12 @@ def comparison_markdown(comparison: Comparison) -> str:
     for one in comparison.baselines:
         baselines.append([one.name, f"{one.bits_per_char:.4f}", _beaten(comparison, one), one.note])
     lines += ["## Baselines", "", as_markdown(baselines), ""]
+    lines += [
+        "## With the character n-gram",
+        "",
+        *(f"- {in_markdown(one.sentence)}" for one in comparison.mixtures),
+        "",
+    ]
     lines += ["## Not held equal", "", *(f"- {in_markdown(line)}" for line in comparison.not_held_equal), ""]
     formula = comparison.identity.flops_formula
     lines += ["## How the number is made", "", NOTE, "", f"Training FLOPs: {formula}.", ""]

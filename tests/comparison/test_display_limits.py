@@ -57,6 +57,7 @@ def comparison_of(names: list[str], **of_all: Any) -> Comparison:
         ),
         identity=Identity({}, {}, "t" * 64, 1000, "test.txt", "1 layer of 8", "4 blocks", "6 N", ()),
         clean=None,
+        mixtures=(),
     )
 
 

@@ -40,7 +40,7 @@ KEYS = {
     *("version", "experiment", "answer", "how_sure", "noise", "stronger", "budget", "rows", "not_held_equal"),
     *("statistics", "baselines", "where_bits_go", "intrinsic", "sweep", "marginal", "reports", "fingerprints"),
     *("test_text_sha256", "test_chars", "text_path", "model_shape", "batch", "flops_formula", "about", "corpus"),
-    *("clean", "inputs", "outputs", "content_sha256"),
+    *("clean", "mixtures", "inputs", "outputs", "content_sha256"),
 }
 
 
@@ -122,7 +122,7 @@ def test_it_holds_exactly_what_is_promised(finished: Finished) -> None:
     assert summary["experiment"] == "words"
     assert (summary["sweep"], summary["marginal"]) == (None, {})
     assert set(contents(finished.folder)) == {
-        *("comparison.json", "comparison.md", "comparison.txt", "index.html", "baselines.json"),
+        *("comparison.json", "comparison.md", "comparison.txt", "index.html", "baselines.json", "ngram_nats.npz"),
         *("verdict.json", "table.csv", "table.tex"),
         *(path.name for path in curve_paths(finished.folder)),
     }
