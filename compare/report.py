@@ -25,7 +25,7 @@ from compare.page.curves import curve_paths, draw_curves
 from compare.page.data import levels, page_data
 from compare.page.render import HTML, write_page
 from compare.page.samples import prompts_of, samples_of
-from compare.runs import Entry, all_runs, check_comparable
+from compare.runs import Entry, all_runs, check_comparable, runs_of_rungs
 from compare.table import budget_words, row_of
 from data.clean import is_divided_by_spaces
 from data.errors import DataError
@@ -40,7 +40,7 @@ from tokenizer.studies.intrinsic import intrinsic_of
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
 VERDICT, CSV, LATEX = "verdict.json", "table.csv", "table.tex"
-VERSION = 10
+VERSION = 11
 """Of what a comparison holds and how it is made (tables, verdict, page, samples). It goes up with every change of
 the code that can change what it says for equal runs: an older one is written again."""
 
@@ -86,6 +86,7 @@ def comparison_inputs(
         "contestants": list(experiment.contestants.values()),
         "baseline": experiment.baseline,
         "seeds": experiment.seeds,
+        "ladder": experiment.ladder,
         "corpus": materials.corpus,
         "baselines": [[baseline.name, baseline.version] for baseline in BASELINES],
         "scorer_version": SCORER_VERSION,
@@ -101,6 +102,10 @@ def comparison_inputs(
         settings=settings,
         files={
             "reports": {entry.name: [run.report_sha256 for run in entry.runs] for entry in entries},
+            "rungs": {
+                entry.name: [[rung.amount, [run.report_sha256 for run in rung.runs]] for rung in entry.rungs]
+                for entry in entries
+            },
             "metrics": {entry.name: [sha256_file(run.metrics_path) for run in entry.runs] for entry in entries},
         },
     )
@@ -131,7 +136,7 @@ def write_comparison(
 
     Raises ReportError if the runs were scored on different texts.
     """
-    check_comparable(all_runs(entries))
+    check_comparable([*all_runs(entries), *runs_of_rungs(entries)])
     comparison = _compared(folder, experiment, entries, materials, echo)
     draw_curves(folder, entries, levels([asdict(one) for one in comparison.baselines]))
     write_text(folder / TEXT, comparison_text(comparison))
