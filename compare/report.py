@@ -18,7 +18,7 @@ from compare.experiment import Experiment
 from compare.grids.tune import rate_sentence
 from compare.outputs.comparison import BaselineLine, Comparison, Details, Identity, MarginalBound
 from compare.outputs.exports import table_csv, table_latex
-from compare.outputs.held_equal import not_held_equal
+from compare.outputs.held_equal import not_held_equal, settings_in_words
 from compare.outputs.neighbours import marginal_of_these_runs, sweep_of_this_text
 from compare.outputs.text import comparison_markdown, comparison_text
 from compare.page.curves import curve_paths, draw_curves
@@ -286,5 +286,6 @@ def _about(experiment: Experiment, entries: Sequence[Entry], corpus: Mapping[str
         f"torch {environment.torch}, {environment.device}, {counted(environment.num_threads, 'thread')}, "
         f"{environment.dtype}, Python {platform.python_version()}",
     ]
+    lines.append(f"settings of {first.contestant}: {settings_in_words(first)}")
     lines += [f"{entry.name}: tokenizer {entry.runs[0].report.tokenizer.fingerprint}" for entry in entries]
     return lines

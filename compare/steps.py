@@ -9,7 +9,7 @@ from compare.experiment import Experiment, naming_contestant
 from compare.outputs.comparison import Comparison
 from compare.page.render import HTML
 from compare.plan import Plan, measured_seconds_per_step, plan_of, warnings_of
-from compare.report import Materials, comparison_on_disk, write_comparison
+from compare.report import MARKDOWN, Materials, comparison_on_disk, write_comparison
 from compare.runs import Entry, Rung, read_run
 from compare.text_steps import TextSteps
 from data import splits
@@ -204,8 +204,10 @@ class Steps(TextSteps):
         if refused:
             first, message = next(iter(refused.items()))
             more = f"; the same holds for {', '.join(list(refused)[1:])}" if len(refused) > 1 else ""
+            comparison = self.layout.reports / MARKDOWN
+            kept = f"; {comparison} is of the runs as they are, and lists their settings" if comparison.exists() else ""
             raise CheckpointError(
-                message.replace(command(restart_command(first)), command(restart_command(*refused))) + more
+                message.replace(command(restart_command(first)), command(restart_command(*refused))) + more + kept
             )
 
     def _check_run(self, name: str, seed: int) -> None:
@@ -261,8 +263,13 @@ class Steps(TextSteps):
         plans = []
         for name, contestant in self.experiment.contestants.items():
             seeds, encoded, tokenizer = self.experiment.seeds_of(name), self.encode(name), self.tokenizer(name)
-            seconds = measured_seconds_per_step(self.spec(name, seeds[0])) if measured else None
-            plans.append(plan_of(contestant, seeds, encoded, tokenizer, seconds_per_step=seconds))
+            spec = self.spec(name, seeds[0])
+            seconds = measured_seconds_per_step(spec) if measured else None
+            plan = plan_of(contestant, seeds, encoded, tokenizer, seconds_per_step=seconds)
+            if self.experiment.ladder is not None:
+                amounts = [rung.train_config.budget.amount for rung in self._ladder(spec).rungs]
+                plan = plan.with_ladder(amounts, self.experiment.ladder.way_down)
+            plans.append(plan)
         return plans
 
     def compare(self) -> Comparison:

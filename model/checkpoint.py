@@ -196,9 +196,11 @@ def verify_run(state: dict[str, Any], path: Path, wanted: dict[str, Any]) -> Non
     for block in ("model_config", "train_config"):
         differences = _differences(state[block], wanted[block], block.removesuffix("_config"))
         if differences:
+            is_longer = any(line.startswith("train.budget.amount was") for line in differences)
+            on = "; a run of `ladder: {}` could go on to a greater budget" if is_longer else ""
             raise CheckpointError(
                 f"{path} was made with other settings: {'; '.join(differences)} in the configuration; "
-                f"put them back, {mend}"
+                f"put them back, {mend}{on}"
             )
     if state["contestant"] != wanted["contestant"]:
         raise CheckpointError(

@@ -1,96 +1,29 @@
 """model/ladder.py: a rung is the run of its budget, bit for bit; killed or gone on with, the same files come out."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from data.files import sha256_file
 from data.layout import Layout
+from distributed_helpers import launch
+from ladder_helpers import House, assert_same, files_of, house_in, ladder_in, train_killed, without_times
 from model import checkpoint
-from model.ladder import Ladder, kept_amounts, ladder_of, rung_settings, train_ladder
-from model.run_spec import RunSpec
-from model.settings import Budget, LadderConfig, TrainConfig
+from model.ladder import kept_amounts, train_ladder
+from model.settings import Budget
 from model.train import train
 from model.training.loop import Run
 from model.training.trunk import Trunk
-from model_helpers import ALPHABET, ENGLISH, CharTable, encoded_splits, json_lines, tiny_model, tiny_train
+from model_helpers import json_lines
 
-TOKENS = CharTable(ALPHABET, ["the ", "er"])
 MODERN = {"optimizer": "muon", "order": "epochs", "ema_decay": 0.9}
-House = tuple[Path, Any]
 
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> House:
-    root = tmp_path_factory.mktemp("house")
-    return root, encoded_splits(root, TOKENS, ENGLISH, ENGLISH[:3], ENGLISH[:2])
-
-
-def spec_of(house: House, folder: Path, config: TrainConfig, **model: Any) -> RunSpec:
-    root, splits = house
-    return RunSpec(
-        contestant="bpe",
-        tokenizer=TOKENS,
-        tokenizer_path=root / "tokenizer.json",
-        splits=splits,
-        model_config=tiny_model(TOKENS.vocab_size, **model),
-        train_config=config,
-        folder=folder,
-    )
-
-
-def ladder_in(
-    house: House,
-    folder: Path,
-    budget: Budget,
-    warmup: int = 2,
-    rungs: int = 3,
-    also: tuple[int, ...] = (),
-    model: dict[str, Any] | None = None,
-    **changes: Any,
-) -> Ladder:
-    config = tiny_train(**({"val_every_fraction": 0.2, "log_every_steps": 2} | changes))
-    ladder = LadderConfig(rungs)
-    config = rung_settings(dataclasses.replace(config, budget=budget), ladder, budget.amount, warmup)
-    amounts = sorted({*ladder.amounts(budget), *also})
-    return ladder_of(spec_of(house, folder, config, **(model or {})), amounts)
-
-
-def files_of(ladder: Ladder) -> dict[str, Any]:
-    """What the rungs of a ladder are, times left out."""
-    found: dict[str, Any] = {}
-    for rung in ladder.rungs:
-        amount = rung.train_config.budget.amount
-        for name in ("last.pt", "best.pt"):
-            found[f"{amount}/{name}"] = without_times(checkpoint.load(rung.folder / name))
-        found[f"{amount}/metrics.jsonl"] = json_lines(rung.folder / "metrics.jsonl")
-        found[f"{amount}/config.json"] = json.loads((rung.folder / "config.json").read_text(encoding="utf-8"))
-    return found
-
-
-def without_times(state: dict[str, Any]) -> dict[str, Any]:
-    spent = {key: value for key, value in state["spent"].items() if "seconds" not in key}
-    return {key: value for key, value in {**state, "spent": spent}.items() if key != "metrics_sha256"}
-
-
-def assert_same(left: Any, right: Any, where: str = "") -> None:
-    assert type(left) is type(right), where
-    if isinstance(left, torch.Tensor):
-        assert torch.equal(left, right), where
-    elif isinstance(left, dict):
-        assert left.keys() == right.keys(), where
-        for key in left:
-            assert_same(left[key], right[key], f"{where}/{key}")
-    elif isinstance(left, list | tuple):
-        assert len(left) == len(right), where
-        for index, (one, other) in enumerate(zip(left, right, strict=True)):
-            assert_same(one, other, f"{where}[{index}]")
-    else:
-        assert left == right, where
+    return house_in(tmp_path_factory.mktemp("house"))
 
 
 BUDGETS = [Budget("steps", 24), Budget("tokens", 24 * 32 - 5), Budget("characters", 1000), Budget("flops", 5 * 10**7)]
@@ -235,3 +168,67 @@ def test_force_drops_all_parts(house: House, tmp_path: Path) -> None:
     assert all(result.num_steps_now > 0 for result in results)
     assert not (tmp_path / "bpe/rungs/6/report.json").exists()
     assert_same(files_of(ladder), whole)
+
+
+def test_a_budget_in_seconds_has_rungs_that_end_after_theirs(house: House, tmp_path: Path) -> None:
+    ladder = ladder_in(house, tmp_path / "bpe", Budget("seconds", 4), 0)
+    results = train_ladder(ladder, progress=False)
+    for result, amount in zip(results, (1, 2, 4), strict=True):
+        assert amount <= result.spent.seconds < amount + 1.0
+    assert results[0].spent.steps < results[1].spent.steps < results[2].spent.steps
+
+
+def test_several_processes_train_one_ladder(house: House, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"budget": Budget("steps", 16), "model": {"dropout": 0.0}}
+    outcomes = launch(train_killed, house[0], tmp_path / "many", settings, -1)
+    assert [outcome[0] for outcome in outcomes] == ["done", "done"], outcomes
+    one = ladder_in(house, tmp_path / "one", num_threads=2, **settings)
+    train_ladder(one, progress=False)
+    for rung in one.rungs:
+        amount = rung.train_config.budget.amount
+        folder = tmp_path / "many" / (f"rungs/{amount}" if rung is not one.top else ".")
+        many, alone = (checkpoint.load(where / "best.pt") for where in (folder, rung.folder))
+        assert many["spent"]["steps"] == alone["spent"]["steps"] == amount
+        for name, weight in alone["model"].items():
+            assert (weight - many["model"][name]).abs().max() < 1e-4
+
+
+GOING_ON = {"budget": Budget("steps", 32), "also": (4, 2), "checkpoint_every_seconds": 1e9}
+
+
+def check_killed(house: House, folder: Path, number: int, whole: Any) -> bool:
+    """Kill a process in its replacement `number` while it goes on from 8 to 32 steps; whether there was one to kill."""
+    train_ladder(ladder_in(house, folder, Budget("steps", 8), 1), progress=False)
+    (outcome,) = launch(train_killed, house[0], folder, GOING_ON | {"warmup": 1}, number, count=1)
+    assert outcome[0] in ("died", "done"), outcome
+    ladder = ladder_in(house, folder, warmup=1, **GOING_ON)
+    train_ladder(ladder, progress=False)
+    assert_same(files_of(ladder), whole)
+    assert kept_amounts(folder, "steps") == {2, 4, 8, 16, 32}
+    return bool(outcome[0] == "died")
+
+
+@pytest.fixture(scope="module")
+def gone_on(house: House, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("gone_on")
+    train_ladder(ladder_in(house, folder, Budget("steps", 8), 1), progress=False)
+    ladder = ladder_in(house, folder, warmup=1, **GOING_ON)
+    train_ladder(ladder, progress=False)
+    return files_of(ladder)
+
+
+@pytest.mark.parametrize("number", [3, 6, 20])  # among the moves, before the last of them, while training
+def test_a_ladder_that_is_killed_while_it_goes_on_ends_in_the_same_files(
+    house: House, tmp_path: Path, gone_on: Any, number: int
+) -> None:
+    assert check_killed(house, tmp_path, number, gone_on)
+
+
+@pytest.mark.slow
+def test_a_ladder_killed_before_any_file_is_replaced_ends_in_the_same_files(
+    house: House, tmp_path: Path, gone_on: Any
+) -> None:
+    num_kills = 0
+    while check_killed(house, tmp_path / str(num_kills), num_kills, gone_on):
+        num_kills += 1
+    assert num_kills > 30
