@@ -28,10 +28,11 @@ from data.config import did_you_mean, require
 from data.files import write_json, write_text
 from data.numbers import Range
 from tokenizer import reference
-from tokenizer.bpe import BPEKind, BPETokenizer, merge_strings
+from tokenizer.bpe import BPEKind, BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.char import Alphabet, alphabet_of
 from tokenizer.train import TokenizerConfig, learn_merges
+from tokenizer.vocabulary import merge_strings
 
 VOCAB_SIZES = (4096, 8192, 32_000)  # for training
 VOCAB_SIZE = 8192  # for encoding and for the large file
