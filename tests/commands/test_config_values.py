@@ -23,7 +23,7 @@ from data.corpus import CorpusConfig
 from data.errors import ConfigError, DataError, UserError
 from data.numbers import Range, notes, read_number, read_whole
 from data.yaml_file import MOST_BYTES, parse_yaml
-from model.settings import Budget, EvaluateConfig, LadderConfig, MiniGPTConfig, TrainConfig
+from model.settings import BatchConfig, Budget, EvaluateConfig, LadderConfig, MiniGPTConfig, TrainConfig
 from scripts import from_make
 from tokenizer.studies.study import StudyConfig
 from tokenizer.train import TokenizerConfig
@@ -377,6 +377,7 @@ def test_case_51_experiments_by_name_file_and_path(tmp_path: Path, monkeypatch: 
 # Ranges of everything
 
 CONFIGS: dict[type, dict[str, Any]] = {
+    BatchConfig: {},
     Budget: {},
     TrainConfig: {},
     MiniGPTConfig: {"vocab_size": 50},

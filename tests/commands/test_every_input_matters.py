@@ -141,6 +141,7 @@ MODEL_CHANGES = {
 TRAIN_CHANGES = {
     "budget": None,  # its own table
     "batch_size": "4",
+    "batch": None,  # given for one contestant below: a file that has both keys is refused
     "learning_rate": "1e-3",
     "optimizer": "muon",
     "schedule": "linear",
@@ -191,6 +192,7 @@ SETTINGS = [
     *((f"contestants.bpe.tokenizer.{key}={value}", REFUSED) for key, value in TOKENIZER_CHANGES.items() if value),
     *((f"model.{key}={value}", REFUSED) for key, value in MODEL_CHANGES.items() if value),
     *((f"train.{key}={value}", REFUSED) for key, value in TRAIN_CHANGES.items() if value),
+    ("contestants.bpe.train.batch={amount: 99}", REFUSED),
     *((f"train.budget.{key}={value}", REFUSED) for key, value in BUDGET_CHANGES.items()),
     *((f"evaluate.{key}={value}", SCORED) for key, value in EVALUATE_CHANGES.items()),
     *(case for case in (*CONTESTANT_CHANGES.values(), *EXPERIMENT_CHANGES.values()) if case),
