@@ -74,7 +74,7 @@ train-%: $(READY) always ## train and score one contestant: train-char, train-bp
 plan: $(READY) ## before training: steps, epochs, tokens per parameter, seconds, memory, disk, and warnings
 	@$(RUN) plan
 
-compare: $(READY) ## the table, the curves and the verdict; FAIL_IF=worse:bpe makes that a failure
+compare: $(READY) ## the table, the curves and the verdict; FAIL_IF=worse:bpe makes that a failure; EXPERIMENTS="a b" puts finished ones in one table
 	@$(RUN) compare
 
 sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" TOKENS= TEMPERATURE= TOP_K= SEED= RUN_SEED=
@@ -97,7 +97,7 @@ study: $(READY) ## one vocabulary's behaviour: reports/study.json and its pictur
 sweep: $(READY) ## bits per character over vocabulary sizes: reports/sweep.json and its picture; of vocab_sweep by default
 	@$(RUN) sweep
 
-tune: $(READY) ## the same learning rates tried on every contestant: reports/tune.json; RATES=1e-3,2e-3 BUDGET=
+tune: $(READY) ## the same learning rates and batch sizes tried on every contestant: reports/tune.json; RATES=1e-3,2e-3 BATCHES=8,16 BUDGET=
 	@$(RUN) tune
 
 # Peers are no dependencies: name a Python that has them (and what constraints.txt lists) with BENCH_PYTHON.

@@ -15,7 +15,7 @@ from compare.certainty import verdict
 from compare.certainty.pairs import summarize
 from compare.clean_part import CleanPart, clean_part, is_clean
 from compare.experiment import Experiment
-from compare.grids.tune import rate_sentence
+from compare.grids.tuned import rate_sentence
 from compare.outputs.comparison import BaselineLine, Comparison, Details, Identity, MarginalBound
 from compare.outputs.exports import table_csv, table_latex
 from compare.outputs.held_equal import not_held_equal, settings_in_words
@@ -46,6 +46,17 @@ the code that can change what it says for equal runs: an older one is written ag
 
 
 @dataclass(frozen=True)
+class Part:
+    """One of several experiments whose contestants are compared together."""
+
+    experiment: Experiment
+    entries: tuple[Entry, ...]
+    """Under the names that they have in `experiment`."""
+    names: Mapping[str, str]
+    """Name in `experiment` -> name in the comparison."""
+
+
+@dataclass(frozen=True)
 class Materials:
     """What a comparison is made from besides the runs themselves."""
 
@@ -57,6 +68,8 @@ class Materials:
     tokenizer_paths: Mapping[str, Path]
     test: Mapping[str, EncodedSplit]
     """Each contestant's encoded test split."""
+    parts: tuple[Part, ...] = ()
+    """The experiments, where there are several; the texts are then those of the first."""
 
 
 def comparison_on_disk(
@@ -93,7 +106,7 @@ def comparison_inputs(
         # What other commands found; `folder` is where they leave it.
         "not_held_equal": _not_held_equal(folder, experiment, entries, materials),
         "sweep": sweep_of_this_text(folder, entries, experiment.layout),
-        "marginal": marginal_of_these_runs(folder, entries),
+        "marginal": _marginal(folder, entries, materials),
     }
     return inputs_of(
         VERSION,
@@ -120,8 +133,31 @@ def _not_held_equal(folder: Path, experiment: Experiment, entries: Sequence[Entr
     """What differs besides the tokenizer, and how the learning rates were chosen if a grid chose them."""
     rows = [row_of(entry) for entry in entries]
     sentences = not_held_equal(experiment, entries, rows, materials.tokenizers)
-    about_rates = rate_sentence(experiment, folder, entries)
-    return sentences if about_rates is None else [*sentences, about_rates]
+    if not materials.parts:
+        about_rates = rate_sentence(experiment, folder, entries)
+        return sentences if about_rates is None else [*sentences, about_rates]
+    for part in materials.parts:
+        about_rates = rate_sentence(part.experiment, part.experiment.layout.reports, part.entries)
+        sentences += [] if about_rates is None else [f"in {part.experiment.name}, {about_rates}"]
+    trains = {
+        part.experiment.name: part.entries[0].runs[0].report.stored["inputs"]["texts"]["train"]["text_sha256"]
+        for part in materials.parts
+    }
+    if len(set(trains.values())) > 1:
+        words = ", ".join(f"{name} {found[:12]}…" for name, found in trains.items())
+        sentences.append(f"text of train: {words}; baselines and shared strings are of the first")
+    return sentences
+
+
+def _marginal(folder: Path, entries: Sequence[Entry], materials: Materials) -> dict[str, Any]:
+    """What `make marginal` found about these runs, each experiment's beside its own comparison."""
+    if not materials.parts:
+        return marginal_of_these_runs(folder, entries)
+    return {
+        part.names[name]: found
+        for part in materials.parts
+        for name, found in marginal_of_these_runs(part.experiment.layout.reports, part.entries).items()
+    }
 
 
 def write_comparison(
@@ -185,7 +221,7 @@ def _compared(
 ) -> Comparison:
     test_text, train_text = materials.splits["test"].text, materials.splits["train"].text
     has_words = is_divided_by_spaces(test_text)
-    marginal = marginal_of_these_runs(folder, entries)
+    marginal = _marginal(folder, entries, materials)
     bounds = [MarginalBound.from_json(name, found) for name, found in marginal.items()]
     ngram = kept_ngram(materials.splits, folder, echo=echo)
     return Comparison(
@@ -249,7 +285,7 @@ def _identity(experiment: Experiment, entries: Sequence[Entry], materials: Mater
         model_shape=_of_each({entry.name: _model_shape(experiment, entry) for entry in entries}),
         batch=_of_each(
             {
-                entry.name: f"{experiment.contestants[entry.name].train.batch_size:,} blocks of "
+                entry.name: f"{entry.runs[0].report.settings['train']['batch_size']:,} blocks of "
                 f"{counted(entry.runs[0].report.block.tokens, 'token')}"
                 for entry in entries
             }

@@ -54,8 +54,8 @@ VALUES = {
         "MIN_PAIR_FREQUENCY": "--min-pair-frequency",
     },
     "study": {"MERGES": "--merges", "WIDTH": "--width", "GPT2": "--gpt2"},
-    "compare": {"FAIL_IF": "--fail-if"},
-    "tune": {"RATES": "--rates", "BUDGET": "--budget"},
+    "compare": {"EXPERIMENTS": "--experiments", "FAIL_IF": "--fail-if"},
+    "tune": {"RATES": "--rates", "BATCHES": "--batches", "BUDGET": "--budget"},
     "bench": {"ROWS": "--rows", "PEERS": "--peers", "REPEAT": "--repeat"},
     "check-gpu": {"PEAK_TFLOPS": "--peak-tflops", "SECONDS_OF_TRAINING": "--seconds"},
     "bench-train": {"NANOGPT": "--nanogpt", "REPEAT": "--repeat", "THREADS": "--threads"},
@@ -121,6 +121,13 @@ def arguments_of(verb: str, environment: Mapping[str, str]) -> list[str]:
     return arguments
 
 
+def check_experiments(verb: str, environment: Mapping[str, str]) -> None:
+    """Raise ConfigError where one experiment and several are given to the command `verb`, which can take both."""
+    if verb == "compare" and environment.get("EXPERIMENTS"):
+        own = environment.get("EXPERIMENT", "")
+        require(not own, f"both EXPERIMENT {shown(own)} and EXPERIMENTS are given; give one of them")
+
+
 def settings_of(written: str, name: str) -> list[str]:
     """The settings in `written`, parted by white space outside quotes and brackets; `name` is for messages.
 
@@ -182,6 +189,7 @@ def processes_of(written: str) -> int:
 def main() -> None:
     """Run the command that the Makefile names, with what the user gave to Make."""
     verb = sys.argv[1]
+    check_experiments(verb, os.environ)
     arguments = arguments_of(verb, os.environ)
     command = command_of(verb, os.environ)
     module = MODULES.get(verb, f"scripts.{verb}")
