@@ -9,14 +9,11 @@ first and settled afterwards.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tokenizer.base import Int64Array, UInt8Array
+from tokenizer.base import Int64Array, UInt8Array, UInt64Array
 from tokenizer.engine.cuts import ContextArray, Cuts, UInt16Array, may_cut
 from tokenizer.engine.jit import inlined, kernel
 from tokenizer.engine.scan import ASK, GPT4, SPACE, character_classes, next_end, pretoken_end, quick_classes
-
-UInt64Array = NDArray[np.uint64]
 
 WHOLE, CUTS = -1, -2  # beside scan.PATTERN_NUMBERS: a span is one pretoken; cut where no token can reach across
 _BORDER, _DOUBT = np.uint8(1), np.uint8(2)

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from data.errors import TokenizerError
-from tokenizer.base import Int32Array, Int64Array, UInt8Array
-from tokenizer.engine.borders import CUTS, Cutter, UInt64Array, cutter_for, mark_borders, next_border
+from tokenizer.base import Int32Array, Int64Array, UInt8Array, UInt64Array
+from tokenizer.engine.borders import CUTS, Cutter, cutter_for, mark_borders, next_border
 from tokenizer.engine.cuts import Cuts
 from tokenizer.engine.intern import TextBytes, in_threads, shares_of
 from tokenizer.engine.jit import kernel
-from tokenizer.engine.piece import MergeTable, encode_piece, room_for_windows
+from tokenizer.engine.piece import MergeTable, encode_piece, room_for_pieces
 from tokenizer.engine.pretoken_map import FREE, is_same, key_of, slot_of
 from tokenizer.engine.scan import PATTERN_NUMBERS
 from tokenizer.pretokenize import SplitPattern
@@ -143,7 +143,7 @@ def _encode_spans(
     text, at, marks_at = laid_out.text, laid_out.at, cutter.marks_at
     rows, pool = id_map.rows, id_map.pool
     span, i, used, pooled, filled = progress.span, progress.i, progress.used, progress.pooled, progress.filled
-    mask, room = len(rows) - 1, room_for_windows()
+    mask, room = len(rows) - 1, room_for_pieces()
     while span < len(spans):
         # Mark the borders of the whole span first: that is work on many bytes at once.
         start, end = i, spans[span, 1]
@@ -229,7 +229,7 @@ def encode_short(
     text: UInt8Array,
     offsets: Int64Array,
     pairs: Int32Array,
-    ranks: Int64Array,
+    ranks: UInt64Array,
     low_ranks: Int32Array,
     base_ids: Int32Array,
     is_bytes: bool,
@@ -243,7 +243,7 @@ def encode_short(
     """
     table = MergeTable(pairs, ranks, low_ranks, base_ids, is_bytes, base_size, limit)
     ids = np.empty(len(text), dtype=np.int32)
-    count, room = 0, room_for_windows()
+    count, room = 0, room_for_pieces()
     for piece in range(len(offsets) - 1):
         found = encode_piece(text, offsets[piece], offsets[piece + 1], ids, count, table, room)
         if found < 0:

@@ -6,7 +6,7 @@ top byte; a longer one has a hash for a key, and its bytes have to be compared a
 
 import numpy as np
 
-from tokenizer.engine.borders import UInt64Array
+from tokenizer.base import UInt64Array
 from tokenizer.engine.jit import inlined
 
 _LONG = np.uint64(0xFF) << np.uint64(56)
