@@ -73,9 +73,7 @@ def encode_piece(
 
 
 @inlined
-def _write_base_ids(
-    text: UInt8Array, start: int, end: int, ids: Int32Array, first: int, table: MergeTable
-) -> int:
+def _write_base_ids(text: UInt8Array, start: int, end: int, ids: Int32Array, first: int, table: MergeTable) -> int:
     """Write the base ids of text[start:end] from ids[first] on; their number, or -1 if a character has none."""
     size = end - start
     if table.is_bytes:
@@ -117,7 +115,7 @@ def _write_character_ids(
 
 @kernel
 def _merge_by_rank(symbols: Int32Array, rank_at: Int32Array, size: int, table: MergeTable) -> int:
-    """Merge the first `size` of `symbols` in place, always the leftmost window of lowest rank; how many tokens are left.
+    """Merge the first `size` of `symbols` in place, always the leftmost window of lowest rank; how many tokens remain.
 
     That is the replay: a merge only makes windows of higher rank than its own, so no lower rank ever comes back, and
     windows of one rank are taken from the left.
