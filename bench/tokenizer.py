@@ -147,7 +147,7 @@ def unsplit(bench: Bench) -> None:
     bench.lines.append(Line(ours.row, "naive loop, extrapolated", corpus.num_bytes, [extrapolated]))
 
     merges = merge_strings(base, training)
-    BPETokenizer(base, merges).encode_documents([corpus.text[:1000]])  # loads the kernels
+    BPETokenizer(base, merges).encode_documents([corpus.text[:20_000]])  # loads the kernels
     calls = {OURS: lambda: partial(BPETokenizer(base, merges).encode_documents, corpus.documents())}
     lines, results = bench.measure(f"encode {what}, cold", corpus.num_bytes, calls)
     ours = lines[OURS]
