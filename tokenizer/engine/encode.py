@@ -177,9 +177,9 @@ def _copy_ids(
     for row in places:
         # Four ids are always written; what follows overwrites those that are none.
         word, second_word = rows[row + _IDS], rows[row + _MORE_IDS]
-        number = np.int64(second_word >> _COUNT)
+        number = int(second_word >> _COUNT)
         if number == _IN_POOL:
-            place, number = np.int64(word), np.int64(second_word & _LOW)
+            place, number = int(word), int(second_word & _LOW)
             for m in range(number):
                 ids[filled + m] = pool[place + m]
         else:

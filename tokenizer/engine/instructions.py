@@ -4,6 +4,8 @@ lacks them, so the answers are the same everywhere.
 # mypy: disable-error-code="no-untyped-call,no-untyped-def,misc"
 # numba and llvmlite have no types.
 
+from typing import Any
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -13,8 +15,7 @@ _BYTE_POINTER = ir.IntType(8).as_pointer()
 _INT32 = ir.IntType(32)
 
 
-@intrinsic
-def trailing_zeros(_typing, word):  # type: ignore[no-untyped-def]
+def _trailing_zeros(_typing, word):
     """The number of zero bits below the lowest one bit of a 64-bit word that is not 0."""
 
     def generate(_context, builder, _signature, arguments):
@@ -23,8 +24,7 @@ def trailing_zeros(_typing, word):  # type: ignore[no-untyped-def]
     return types.uint64(types.uint64), generate
 
 
-@intrinsic
-def prefetch(_typing, array, index):  # type: ignore[no-untyped-def]
+def _prefetch(_typing, array, index):
     """Begin to fetch item `index` of a one-dimensional array into the cache; nothing else happens."""
 
     def generate(context, builder, signature, arguments):
@@ -37,3 +37,8 @@ def prefetch(_typing, array, index):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.void(array, types.uint64), generate
+
+
+# Typed as what kernels see: without the first parameter, which is numba's.
+trailing_zeros: Any = intrinsic(_trailing_zeros)
+prefetch: Any = intrinsic(_prefetch)

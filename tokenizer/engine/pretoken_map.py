@@ -151,7 +151,7 @@ def is_same(at: UInt64Array, first: np.uint64, other: np.uint64) -> bool:
     while i + 8 <= size and at[start + i] == at[its_start + i]:
         i += 8
     # The last eight bytes overlap those before, unless the size is a multiple of eight.
-    return i + 8 > size and at[start + size - 8] == at[its_start + size - 8]
+    return bool(i + 8 > size and at[start + size - 8] == at[its_start + size - 8])
 
 
 @kernel
