@@ -14,7 +14,7 @@ FORWARD_SHARE = 1 / 3
 """Operations of a forward pass, as a share of those of a training step on as many tokens."""
 SHARE_OF_ALL = 0.03
 """Share of a run's operations that figures may take, reckoned from what all contestants have in common. An operation
-takes longer in them than in training, 1.8 to 2.8 times on a CPU, so that this is less than a tenth of the time."""
+may take longer in them than in training, up to 2.8 times on a busy CPU, so that they stay below a tenth of the time."""
 SHARE_OF_OWN = 0.045
 """The same, reckoned for the contestant itself."""
 SHORTEST_SAMPLE = 1_000
