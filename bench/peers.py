@@ -140,8 +140,8 @@ def hf_alphabet() -> list[str]:
 
 def learned(engine: str, trained: Any) -> Learned:
     """What was learned, in order, as bytes; nothing from SentencePiece, whose merges nothing here could equal."""
-    from tokenizer.bpe import merge_strings
     from tokenizer.bytelevel import BYTE_OF_CHARACTER
+    from tokenizer.vocabulary import merge_strings
 
     def spelled(pairs: Sequence[Sequence[str]]) -> Learned:
         return [tuple(bytes(map(BYTE_OF_CHARACTER.__getitem__, half)) for half in pair) for pair in pairs]
@@ -180,7 +180,8 @@ def encoders(versions: Sequence[str]) -> list[str]:
 def write_vocabulary(folder: Path, trained: Any, corpus: Path, vocab_size: int, versions: Sequence[str]) -> None:
     """Write our trained merges as each engine wants to read them; SentencePiece gets a model of its own."""
     from data.files import atomic_write, write_text
-    from tokenizer.bpe import BPETokenizer, merge_strings
+    from tokenizer.bpe import BPETokenizer
+    from tokenizer.vocabulary import merge_strings
 
     alphabet = hf_alphabet()
     ours = BPETokenizer(alphabet, merge_strings(alphabet, trained), kind="byte_bpe", split_pattern="gpt2")

@@ -28,10 +28,11 @@ from data.config import did_you_mean, require
 from data.files import write_json, write_text
 from data.numbers import Range
 from tokenizer import reference
-from tokenizer.bpe import BPEKind, BPETokenizer, merge_strings
+from tokenizer.bpe import BPEKind, BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.char import Alphabet, alphabet_of
 from tokenizer.train import TokenizerConfig, learn_merges
+from tokenizer.vocabulary import merge_strings
 
 VOCAB_SIZES = (4096, 8192, 32_000)  # for training
 VOCAB_SIZE = 8192  # for encoding and for the large file
@@ -201,10 +202,13 @@ def _run(bench: Bench, what: str, config: TokenizerConfig, base: Sequence[str]) 
         return BPETokenizer(base, merges, kind=kind, split_pattern=config.split_pattern).encode_documents
 
     encoder()(["aa"])  # loads the kernels
-    doors: dict[str, Callable[[], Callable[..., Any]]] = {"train": lambda: learn, "encode": encoder}
-    for verb, door in doors.items():
-        row = f'{verb} "a" * {RUN_LENGTH:,}, {what}'
-        calls = {OURS: lambda door=door: partial(door(), once), _TWICE: lambda door=door: partial(door(), twice)}
+    tasks: dict[str, Callable[[], Callable[..., Any]]] = {"train": lambda: learn, "encode": encoder}
+    for task, prepare in tasks.items():
+        row = f'{task} "a" * {RUN_LENGTH:,}, {what}'
+        calls = {
+            OURS: lambda prepare=prepare: partial(prepare(), once),
+            _TWICE: lambda prepare=prepare: partial(prepare(), twice),
+        }
         lines, _ = bench.measure(row, RUN_LENGTH, calls)
         lines[_TWICE].num_bytes *= 2
         lines[_TWICE].result = f"{lines[_TWICE].best / lines[OURS].best:.2f} times the time of {RUN_LENGTH:,}"

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from data.files import canonical_json
 
+UInt8Array = NDArray[np.uint8]
+Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenizer.base import Int64Array, UInt8Array
 from tokenizer.engine.cuts import ContextArray, Cuts, UInt16Array, may_cut
 from tokenizer.engine.jit import inlined, kernel
-from tokenizer.engine.kernels import Int64Array, UInt8Array
 from tokenizer.engine.scan import ASK, GPT4, SPACE, character_classes, next_end, pretoken_end, quick_classes
 
 UInt64Array = NDArray[np.uint64]

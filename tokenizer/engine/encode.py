@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from data.errors import TokenizerError
+from tokenizer.base import Int32Array, Int64Array, UInt8Array
 from tokenizer.engine.borders import CUTS, Cutter, UInt64Array, cutter_for, mark_borders, next_border
 from tokenizer.engine.cuts import Cuts
 from tokenizer.engine.intern import TextBytes, in_threads, shares_of
 from tokenizer.engine.jit import kernel
-from tokenizer.engine.kernels import Int32Array, Int64Array, UInt8Array
 from tokenizer.engine.piece import MergeTable, encode_piece, room_for_windows
 from tokenizer.engine.pretoken_map import FREE, is_same, key_of, slot_of
 from tokenizer.engine.scan import PATTERN_NUMBERS

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenizer.base import Int32Array, Int64Array, UInt8Array
 from tokenizer.bytelevel import utf8
 from tokenizer.engine.borders import Cutter, UInt64Array, cutter_for, eight_at_a_time, mark_borders, next_border
 from tokenizer.engine.cuts import NEVER, Cuts, UInt16Array
 from tokenizer.engine.jit import kernel
-from tokenizer.engine.kernels import Int32Array, Int64Array, UInt8Array
 from tokenizer.engine.pretoken_map import FREE, is_same, key_of, slot_of
 
 BoolArray = NDArray[np.bool_]

@@ -9,14 +9,9 @@ meets the key or a free slot. They are never more than half full, so that every 
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tokenizer.base import Int32Array, Int64Array
 from tokenizer.engine.jit import inlined, kernel
-
-UInt8Array = NDArray[np.uint8]
-
-Int32Array = NDArray[np.int32]
-Int64Array = NDArray[np.int64]
 
 NONE = -1  # no position, no pair, no rank
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from data.errors import TokenizerError
+from tokenizer.base import Int32Array, Int64Array, UInt8Array
 from tokenizer.engine.cells import (
     Pairs,
     Text,
@@ -41,7 +42,7 @@ from tokenizer.engine.heap import (
     resift,
 )
 from tokenizer.engine.jit import kernel
-from tokenizer.engine.kernels import NONE, Int32Array, Int64Array, UInt8Array, pair_key
+from tokenizer.engine.kernels import NONE, pair_key
 from tokenizer.engine.rounds import NewToken, list_windows, replace_all, room_for_notes, settle
 from tokenizer.reference import TIE_BREAKS, Merge, StopReason, TieBreak, Training
 

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tokenizer.base import Int32Array, Int64Array, UInt8Array
 from tokenizer.engine.jit import inlined, kernel
-from tokenizer.engine.kernels import NONE, Int32Array, Int64Array, UInt8Array, rank_of
+from tokenizer.engine.kernels import NONE, rank_of
 
 _PLACE_BITS = 7
 _LONG_PIECE = 1 << _PLACE_BITS  # symbols; longer pieces are replayed in linear time, shorter ones merged by rank

@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 import regex
 
+from tokenizer.base import Int64Array, UInt8Array
 from tokenizer.engine.jit import inlined, kernel
-from tokenizer.engine.kernels import Int64Array, UInt8Array
 
 OTHER, LETTER, NUMBER, SPACE = range(4)  # \p{L}, \p{N} and \s never overlap
 PATTERN_NUMBERS = {"space": 0, "gpt2": 1, "gpt4": 2}
