@@ -27,6 +27,8 @@ HF = "tokenizers"
 TIKTOKEN, TIKTOKEN_2 = "tiktoken, 1 thread", "tiktoken, 2 threads"
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 TINY = "It's 12 small words, and then some more: one, two, three!\n" * 50
+WARM = TINY * 60
+"""Long enough that ours loads its engine, which it does not do for small texts; nothing timed may wait for that."""
 # What each is given: gigatoken and ours take a file as one text, the others line by line. White space at the ends of
 # lines is cut differently in the two ways, so each is compared with HF's merges on what it was given.
 ONE_TEXT = (OURS, "gigatoken")

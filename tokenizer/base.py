@@ -13,6 +13,7 @@ from data.files import canonical_json
 UInt8Array = NDArray[np.uint8]
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
+UInt64Array = NDArray[np.uint64]
 
 
 @runtime_checkable

@@ -121,8 +121,7 @@ def _train(
 ) -> tuple[Learned, int]:
     """The merges, and the index of the stop reason; `rule` is the index of the tie rule."""
     most_rounds = min(num_merges, len(symbols))  # every round makes at least one replacement
-    base_size = len(base_lengths)
-    most_tokens = base_size + most_rounds
+    base_size, most_tokens = len(base_lengths), len(base_lengths) + most_rounds
 
     # The text, its pairs with their lists of windows, and room for what rounds note. No later pair has more windows
     # than the first ones.
