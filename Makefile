@@ -77,7 +77,7 @@ plan: $(READY) ## before training: steps, epochs, tokens per parameter, seconds,
 compare: $(READY) ## the table, the curves and the verdict; FAIL_IF=worse:bpe makes that a failure
 	@$(RUN) compare
 
-sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" TOKENS= TEMPERATURE= TOP_K= SEED= RUN_SEED=
+sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" PROMPT_FILE= PROMPTS= SAMPLES= TOKENS= TEMPERATURE= TOP_K= TOP_P= STOP= SEED= RUN_SEED= JSON=1
 	@$(RUN) sample
 
 marginal: $(READY) ## how far BPE's own segmentation lies above all of them; CONTESTANT=bpe CHARACTERS=4000 SAMPLES= SEED=

@@ -34,9 +34,14 @@ VALUES = {
     "sample": {
         "CONTESTANT": "--contestant",
         "PROMPT": "--prompt",
+        "PROMPT_FILE": "--prompt-file",
+        "PROMPTS": "--prompts",
+        "SAMPLES": "--samples",
         "TOKENS": "--tokens",
         "TEMPERATURE": "--temperature",
         "TOP_K": "--top-k",
+        "TOP_P": "--top-p",
+        "STOP": "--stop",
         "SEED": "--seed",
         "RUN_SEED": "--run-seed",
     },
@@ -75,6 +80,7 @@ VALUES = {
 SWITCHES = {
     "train": {"FORCE": "--force"},
     "trace": {"JSON": "--json"},
+    "sample": {"JSON": "--json"},
     "bench": {"QUICK": "--quick"},
     "bench-train": {"NO_COMPILE": "--no-compile"},
 }
