@@ -4,7 +4,6 @@ Make and the shell would expand what a user typed: `$5`, quotes, `$(…)`. So th
 line; they come by the environment, which nobody expands, and become options here.
 """
 
-import importlib
 import os
 import sys
 from collections.abc import Mapping
@@ -13,16 +12,7 @@ from compare import cli
 from data.config import require
 from data.errors import ConfigError
 from data.numbers import read_whole, shown
-
-DEMO = "demo"
-EXPERIMENTS = {
-    **dict.fromkeys(("study", "bench", "speedrun", "ablate"), DEMO),  # these need no network unless told otherwise
-    "sweep": "vocab_sweep",
-    **dict.fromkeys(
-        ("data", "tokenizer", "encode", "train", "compare", "sample", "marginal", "tune", "plan"), "wikitext2"
-    ),
-}
-"""Command -> the experiment it takes where EXPERIMENT is not given; the other commands take none."""
+from scripts.main import EXPERIMENTS, module_of, run_command
 
 VALUES = {
     "tokenizer": {
@@ -89,14 +79,6 @@ SWITCHES = {
 LISTS = {verb: {"SET": "--set"} for verb in EXPERIMENTS} | {"speedrun": {"SET": "--set", "MODERN": "--modern"}}
 """Command -> variable -> the option that is given once for each of its settings."""
 
-MODULES = {
-    "bench": "bench.tokenizer",
-    "bench-train": "bench.train_step",
-    "speedrun": "bench.speedrun",
-    "ablate": "bench.ablate",
-    "check-gpu": "bench.gpu",
-}
-"""Command -> its module, where that is not scripts.NAME."""
 TARGET = "MAKE_TARGET"
 """Where the Makefile puts the name of the target, such as train-bpe."""
 _TRAIN = "train-"
@@ -163,7 +145,7 @@ def _without_outer_quotes(setting: str) -> str:
 
 def command_of(verb: str, environment: Mapping[str, str]) -> list[str] | None:
     """The program that has to run the command `verb` in the place of this one, if there is one. Raises ConfigError."""
-    module = MODULES.get(verb, f"scripts.{verb}")
+    module = module_of(verb)
     if verb == "bench" and environment.get("BENCH_PYTHON"):
         return [environment["BENCH_PYTHON"], "-m", module]
     if verb == "train" and "PROCESSES" in environment:
@@ -190,11 +172,11 @@ def main() -> None:
     verb = sys.argv[1]
     arguments = arguments_of(verb, os.environ)
     command = command_of(verb, os.environ)
-    module = MODULES.get(verb, f"scripts.{verb}")
-    sys.argv = [module, *arguments]  # an error's message names the experiment that stands there
+    module = module_of(verb)
     if command is None:
-        importlib.import_module(module).main(arguments)
+        run_command(verb, arguments, called=module)
         return
+    sys.argv = [module, *arguments]  # an error's message names the experiment that stands there
     environment = dict(os.environ)
     if verb == "train" and "OMP_NUM_THREADS" not in environment:
         processes = processes_of(environment["PROCESSES"])
