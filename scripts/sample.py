@@ -27,7 +27,7 @@ from model.generate import Sample, clean_prompt, generate_samples, pieces_of
 from model.generation.draw import TEMPERATURE, TOP_P, Sampling
 from model.gpt import MiniGPT
 from tokenizer.base import Tokenizer
-from tokenizer.load import load_tokenizer
+from tokenizer.loading import load_tokenizer
 
 _STDIN = "-"
 

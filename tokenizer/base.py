@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -57,6 +58,22 @@ class Tokenizer(Protocol):
 
     def save(self, path: Path) -> None:
         """Write the tokenizer file atomically."""
+
+
+class Conveniences:
+    """What every tokenizer of this project has besides the protocol."""
+
+    def __len__(self: Tokenizer) -> int:
+        """Number of ids."""
+        return self.vocab_size
+
+    def __repr__(self: Tokenizer) -> str:
+        return f"<tokenizer {self.kind}, {self.vocab_size:,} tokens, {self.fingerprint()[:12]}…>"
+
+    def encode_batch(self: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text; faster than one call for each. Raises what `encode_documents` raises."""
+        ids, offsets = self.encode_documents(texts)
+        return [ids[begin:end].tolist() for begin, end in pairwise(offsets.tolist())]
 
 
 def fingerprint_of(identity: dict[str, Any]) -> str:

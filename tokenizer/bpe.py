@@ -13,7 +13,7 @@ import regex
 
 from data.errors import TokenizerError
 from data.files import write_json
-from tokenizer.base import Int64Array, fingerprint_of
+from tokenizer.base import Conveniences, Int64Array, fingerprint_of
 from tokenizer.bytelevel import (
     BYTE_CHARACTERS,
     BYTE_OF_CHARACTER,
@@ -41,7 +41,7 @@ _SHORT_TEXT = 2_000  # characters
 _GROUP_CHARACTERS = 1 << 26  # characters encoded in one go
 
 
-class BPETokenizer:
+class BPETokenizer(Conveniences):
     """Encode by replaying `merges` in learned order, decode by joining."""
 
     def __init__(

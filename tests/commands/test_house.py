@@ -41,7 +41,9 @@ def test_packages_are_listed_typed_and_explained() -> None:
         assert (folder / "py.typed").exists()
         init = (folder / "__init__.py").read_text(encoding="utf-8").strip()
         assert init.startswith('"""')
-        if folder.name != "scripts":  # whose own is the first code of every command: Ctrl-C is quiet from there on
+        # That of scripts is the first code of every command: Ctrl-C is quiet from there on. `tokenizer` and `model`
+        # have a function `load`, which imports what it needs when it is called.
+        if folder not in (ROOT / "scripts", ROOT / "tokenizer", ROOT / "model"):
             assert init.endswith('"""') and init.count('"""') == 2
 
 

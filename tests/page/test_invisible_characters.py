@@ -28,7 +28,7 @@ from model_helpers import tiny_model
 from page_helpers import full_page
 from tokenizer.char import CharTokenizer
 from tokenizer.interop import load_gpt2
-from tokenizer.load import load_tokenizer
+from tokenizer.loading import load_tokenizer
 from tokenizer.studies.trace_text import visible as traced
 
 HIDDEN = [
