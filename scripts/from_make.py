@@ -35,6 +35,8 @@ VALUES = {
         "SEED": "--seed",
         "RUN_SEED": "--run-seed",
     },
+    "export": {"CONTESTANT": "--contestant", "FORMAT": "--format", "OUT": "--out", "RUN_SEED": "--run-seed"},
+    "score": {"MODEL": "--model", "TEXT": "--text", "BLOCK": "--block", "STRIDE": "--stride"},
     "marginal": {
         "CONTESTANT": "--contestant",
         "CHARACTERS": "--characters",
@@ -71,6 +73,7 @@ SWITCHES = {
     "train": {"FORCE": "--force"},
     "trace": {"JSON": "--json"},
     "sample": {"JSON": "--json"},
+    "score": {"JSON": "--json"},
     "bench": {"QUICK": "--quick"},
     "bench-train": {"NO_COMPILE": "--no-compile"},
 }

@@ -16,7 +16,7 @@ EXPERIMENTS = {
     **dict.fromkeys(("study", "bench", "speedrun", "ablate"), DEMO),  # these need no network unless told otherwise
     "sweep": "vocab_sweep",
     **dict.fromkeys(
-        ("data", "tokenizer", "encode", "train", "compare", "sample", "marginal", "tune", "plan"),
+        ("data", "tokenizer", "encode", "train", "compare", "sample", "marginal", "tune", "plan", "export", "score"),
         cli.DEFAULT_EXPERIMENT,
     ),
 }
@@ -64,6 +64,8 @@ GROUPS = (
         "With a finished model",
         {
             "sample": "let it write",
+            "export": "write it as a folder for transformers, or as plain safetensors",
+            "score": "bits per character of a model that others trained, beside your own",
             "marginal": "how much it loses by scoring one segmentation only",
         },
     ),

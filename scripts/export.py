@@ -1,0 +1,73 @@
+"""Write a trained contestant as a folder for other programs, proven equal to the original before it is there."""
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from compare import cli
+from compare.certainty.intervals import over_text
+from compare.characters import document_char_offsets, document_nats
+from compare.options import folder, whole
+from compare.runs import Run, read_run
+from compare.steps import Steps
+from data.config import require
+from data.numbers import SEED
+from model.exchange.card import Figures
+from model.exchange.loaded import load_run
+from model.export import Exported, export_model
+
+MODEL_FORMATS = ("transformers", "safetensors")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Command `export`."""
+    parser = cli.parser(__doc__)
+    parser.add_argument("--contestant", default="bpe", help="whose model (%(default)s)")
+    parser.add_argument(
+        "--format",
+        default="transformers",
+        choices=MODEL_FORMATS,
+        help="transformers: for AutoModelForCausalLM and AutoTokenizer; safetensors: under our own names (%(default)s)",
+    )
+    parser.add_argument("--out", type=folder, metavar="FOLDER", help="a new folder to write")
+    parser.add_argument("--run-seed", type=whole(SEED), help="the run to take, where there are several; the first")
+    arguments = parser.parse_args(argv)
+    require(arguments.out is not None, "--out FOLDER is missing: the new folder that is to be written")
+    steps = Steps(cli.experiment_of(arguments), echo=lambda line: print(line, file=sys.stderr))
+    name = steps.experiment.contestant(arguments.contestant).name
+    seed = steps.experiment.seeds_of(name)[0] if arguments.run_seed is None else arguments.run_seed
+    run = read_run(steps.train(name, seed=seed).parent)
+    figures = Figures(run.report, steps.experiment.corpus.corpus_name, _interval(run))
+    documents = steps.data()["test"].documents()
+    exported = export_model(load_run(run.folder), figures, documents, arguments.out, arguments.format)
+    print(as_text(exported, num_documents=len(documents)))
+
+
+def _interval(run: Run) -> tuple[float, float] | None:
+    """The 95 % interval of bits per character over the documents of test."""
+    evaluation = run.evaluations["test"]
+    bits = document_nats(evaluation) / np.log(2)
+    estimate = over_text(bits, np.zeros_like(bits), np.diff(document_char_offsets(evaluation)))
+    return None if estimate is None else (estimate.interval.low, estimate.interval.high)
+
+
+def as_text(exported: Exported, *, num_documents: int) -> str:
+    """What was written and what was checked."""
+    lines = [f"export: wrote {exported.folder}: {exported.architecture}, {exported.num_parameters:,} weights"]
+    if exported.architecture == "MiniGPT":
+        lines.append(f"  checked: logits within {exported.largest_difference:.1e}")
+        return "\n".join(lines)
+    if exported.is_widened:
+        lines.append(
+            "  every vector is kept twice: no architecture there has this model's norms (README.md in it explains)"
+        )
+    lines.append(
+        f"  checked: ids equal on all {num_documents:,} documents of test, logits within "
+        f"{exported.largest_difference:.1e}, bits per character within {exported.bits_difference:.1e}"
+    )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    cli.run(main)
