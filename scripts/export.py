@@ -18,6 +18,7 @@ from model.exchange.loaded import load_run
 from model.export import Exported, export_model
 
 MODEL_FORMATS = ("transformers", "safetensors")
+ONNX = "onnx"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -27,12 +28,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--format",
         default="transformers",
-        choices=MODEL_FORMATS,
+        choices=(*MODEL_FORMATS, ONNX),
         help="transformers: for AutoModelForCausalLM and AutoTokenizer; safetensors: under our own names (%(default)s)",
     )
     parser.add_argument("--out", type=folder, metavar="FOLDER", help="a new folder to write")
     parser.add_argument("--run-seed", type=whole(SEED), help="the run to take, where there are several; the first")
     arguments = parser.parse_args(argv)
+    require(
+        arguments.format != ONNX,
+        "ONNX is not written: torch's exporter needs the package onnxscript, and to prove the file equal needs "
+        "onnxruntime; write FORMAT=transformers and convert that folder with a tool of your choice",
+    )
     require(arguments.out is not None, "--out FOLDER is missing: the new folder that is to be written")
     steps = Steps(cli.experiment_of(arguments), echo=lambda line: print(line, file=sys.stderr))
     name = steps.experiment.contestant(arguments.contestant).name

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from data.show import counted
 from model.exchange.loaded import LanguageModel
 from model.report_file import Report
 
@@ -43,7 +44,7 @@ def model_card(model: LanguageModel, figures: Figures, how_to_load: str) -> str:
         ("sha256 of the test text", test.text_sha256),
     ]
     sizes = (
-        f"{config.num_layers} layers of {config.embedding_dim} channels, {config.num_heads} heads, "
+        f"{counted(config.num_layers, 'layer')} of {config.embedding_dim} channels, {config.num_heads} heads, "
         f"{report.parameters.total:,} parameters, block of {config.block_size} tokens, preset {config.preset}"
     )
     return "\n".join(
