@@ -23,8 +23,8 @@ override PIP    := $(BIN)/python -m pip --disable-pip-version-check install --qu
 # Seconds of a part of the set-up go to stderr: what a command prints may be read by another program.
 override PASSED  = $$(($$(date +%s) - start)) s
 
-.PHONY: help setup data tokenizer encode plan compare sample marginal all demo trace study sweep tune bench calibrate
-.PHONY: bench-train speedrun check-gpu ablate test test-slow test-deep check clean always
+.PHONY: help setup data tokenizer encode plan compare sample marginal export all demo trace study sweep tune bench
+.PHONY: calibrate bench-train speedrun check-gpu ablate test test-slow test-deep check clean always
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -82,6 +82,9 @@ sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" TO
 
 marginal: $(READY) ## how far BPE's own segmentation lies above all of them; CONTESTANT=bpe CHARACTERS=4000 SAMPLES= SEED=
 	@$(RUN) marginal
+
+export: $(READY) ## a tokenizer for another tool; CONTESTANT=bpe FORMAT=hf|tiktoken|gpt2|sentencepiece OUT=folder
+	@$(RUN) export
 
 all: compare ## everything above, for EXPERIMENT
 

@@ -19,7 +19,7 @@ EXPERIMENTS = {
     **dict.fromkeys(("study", "bench", "speedrun", "ablate"), DEMO),  # these need no network unless told otherwise
     "sweep": "vocab_sweep",
     **dict.fromkeys(
-        ("data", "tokenizer", "encode", "train", "compare", "sample", "marginal", "tune", "plan"), "wikitext2"
+        ("data", "tokenizer", "encode", "train", "compare", "sample", "marginal", "tune", "plan", "export"), "wikitext2"
     ),
 }
 """Command -> the experiment it takes where EXPERIMENT is not given; the other commands take none."""
@@ -55,6 +55,7 @@ VALUES = {
     },
     "study": {"MERGES": "--merges", "WIDTH": "--width", "GPT2": "--gpt2"},
     "compare": {"FAIL_IF": "--fail-if"},
+    "export": {"CONTESTANT": "--contestant", "FORMAT": "--format", "OUT": "--out"},
     "tune": {"RATES": "--rates", "BUDGET": "--budget"},
     "bench": {"ROWS": "--rows", "PEERS": "--peers", "REPEAT": "--repeat"},
     "check-gpu": {"PEAK_TFLOPS": "--peak-tflops", "SECONDS_OF_TRAINING": "--seconds"},
