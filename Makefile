@@ -23,8 +23,8 @@ override PIP    := $(BIN)/python -m pip --disable-pip-version-check install --qu
 # Seconds of a part of the set-up go to stderr: what a command prints may be read by another program.
 override PASSED  = $$(($$(date +%s) - start)) s
 
-.PHONY: help setup data tokenizer encode plan compare sample export score marginal all demo trace study sweep tune bench calibrate
-.PHONY: bench-train speedrun check-gpu ablate test test-slow test-deep check clean always
+.PHONY: help setup data tokenizer encode plan compare sample export score marginal all demo trace study sweep tune
+.PHONY: bench calibrate bench-train speedrun check-gpu ablate test test-slow test-deep check clean always
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -80,7 +80,7 @@ compare: $(READY) ## the table, the curves and the verdict; FAIL_IF=worse:bpe ma
 sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" PROMPT_FILE= PROMPTS= SAMPLES= TOKENS= TEMPERATURE= TOP_K= TOP_P= STOP= SEED= RUN_SEED= JSON=1
 	@$(RUN) sample
 
-export: $(READY) ## a trained model for other programs; CONTESTANT=bpe OUT=folder FORMAT=transformers RUN_SEED=
+export: $(READY) ## a model (FORMAT=transformers|safetensors) or a tokenizer (hf|tiktoken|gpt2|sentencepiece) for other tools; CONTESTANT=bpe OUT=folder RUN_SEED=
 	@$(RUN) export
 
 score: $(READY) ## bits per character of a causal model of transformers; MODEL=folder TEXT=path BLOCK= STRIDE= JSON=1

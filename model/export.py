@@ -34,10 +34,7 @@ from model.exchange.huggingface import Converted, convert
 from model.exchange.loaded import LanguageModel
 from model.exchange.loader import loader_source
 from tokenizer.base import Tokenizer
-from tokenizer.bpe import BPETokenizer
-from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer
-from tokenizer.char import CharTokenizer
-from tokenizer.interop import to_hf_json
+from tokenizer.export.formats import HF_FILE, files_of
 
 TOLERANCE = 1e-4
 """Of logits, and of bits per character of the checked text."""
@@ -103,7 +100,7 @@ def _write_transformers(model: LanguageModel, figures: Figures, documents: Seque
         do_sample=True, temperature=0.8, max_length=model.gpt.config.block_size
     )
     theirs.save_pretrained(folder)
-    write_json(folder / "tokenizer.json", to_hf_json(as_bpe(model.tokenizer)))
+    (folder / HF_FILE).write_bytes(files_of(model.tokenizer, "hf")[HF_FILE])
     write_json(folder / "tokenizer_config.json", _tokenizer_config(model))
     foreign = load_foreign(folder)
     check_ids(foreign.tokenizer, model.tokenizer, documents)
@@ -121,20 +118,6 @@ def _tokenizer_config(model: LanguageModel) -> dict[str, Any]:
         "model_max_length": model.gpt.config.block_size,
         "clean_up_tokenization_spaces": False,
     }
-
-
-def as_bpe(tokenizer: Tokenizer) -> BPETokenizer:
-    """The same ids by a BPE: `char` and `byte` are BPEs without merges. Raises ConfigError for other tokenizers."""
-    if isinstance(tokenizer, BPETokenizer):
-        return tokenizer
-    if isinstance(tokenizer, CharTokenizer):
-        return BPETokenizer(tokenizer.base_tokens, [], kind="char_bpe")
-    if isinstance(tokenizer, ByteTokenizer):
-        return BPETokenizer(BYTE_CHARACTERS, [], kind="byte_bpe")
-    raise ConfigError(
-        f"a tokenizer of kind {tokenizer.kind} came from another library; copy its own files, and export the model "
-        "with FORMAT=safetensors"
-    )
 
 
 def check_ids(theirs: Any, ours: Tokenizer, documents: Sequence[str]) -> None:

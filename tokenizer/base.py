@@ -76,6 +76,30 @@ class Conveniences:
         return [ids[begin:end].tolist() for begin, end in pairwise(offsets.tolist())]
 
 
+def prefix_of(tokenizer: Tokenizer) -> str:
+    """What `tokenizer` puts before every document and takes away when it decodes: a space with SentencePiece, or "".
+
+    It is no part of the text, so its character and byte are counted on no side.
+    """
+    prefix: str = getattr(tokenizer, "document_prefix", "")
+    return prefix
+
+
+def token_lengths(tokenizer: Tokenizer, ids: Int64Array, document_offsets: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Characters that begin in each token of `ids` (n,) and its bytes, both (n,); they add up to those of the text.
+
+    `document_offsets` (D+1,) say where documents begin: the first token of one holds the tokenizer's prefix, which is
+    not counted. A token that is the prefix alone has no character and no byte.
+    """
+    num_chars, num_bytes = tokenizer.token_num_chars[ids], tokenizer.token_num_bytes[ids]
+    prefix = prefix_of(tokenizer)
+    if prefix:
+        first = document_offsets[:-1][np.diff(document_offsets) > 0]
+        num_chars[first] -= len(prefix)
+        num_bytes[first] -= len(prefix.encode("utf-8"))
+    return num_chars, num_bytes
+
+
 def fingerprint_of(identity: dict[str, Any]) -> str:
     """Hex sha256 of the canonical JSON of `identity` (design: keys in the given order, no spaces, UTF-8)."""
     return hashlib.sha256(canonical_json(identity).encode("utf-8")).hexdigest()

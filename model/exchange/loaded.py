@@ -18,7 +18,7 @@ from model.generation.draw import Sampling
 from model.gpt import MiniGPT
 from model.settings import EvaluateConfig
 from model.windows import score_tokens
-from tokenizer.base import Tokenizer
+from tokenizer.base import Tokenizer, token_lengths
 from tokenizer.loading import load_tokenizer
 
 _BATCH = 32
@@ -108,10 +108,11 @@ class LanguageModel:
             stride=stride,
             batch_size=_BATCH,
         )
+        num_chars, num_bytes = token_lengths(self.tokenizer, ids, offsets)
         return Evaluation(
             nats=scores.sliding,
-            token_num_chars=self.tokenizer.token_num_chars[ids].astype(np.int32),
-            token_num_bytes=self.tokenizer.token_num_bytes[ids].astype(np.int32),
+            token_num_chars=num_chars.astype(np.int32),
+            token_num_bytes=num_bytes.astype(np.int32),
             document_offsets=offsets,
             disjoint_total_nats=float(scores.disjoint.sum(dtype=np.float64)),
             text_sha256=sha256_text("".join(documents)),

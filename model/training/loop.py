@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator, Iterator
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -34,6 +35,7 @@ from model.training.progress import ProgressBar, say
 from model.training.result import TrainResult, result_of
 from model.training.schedule import is_evaluation_due, learning_rate_factor
 from model.val_sample import quick_bits_per_char, val_sample
+from tokenizer.base import prefix_of
 
 FIRST_SAVE_SECONDS = 10.0
 """A run that has begun is saved for the first time after so long, if not sooner: the first minute counts as well."""
@@ -62,6 +64,9 @@ class Run:
         self.val_sample = val_sample(spec.splits["val"], tokenizer, config.val_characters)
         self.context_ids = context_of(tokenizer)
         self.token_num_chars = torch.from_numpy(tokenizer.token_num_chars.copy())
+        self.document_prefix = prefix_of(tokenizer)
+        train_offsets = spec.splits["train"].document_offsets
+        self.document_starts = train_offsets[:-1][np.diff(train_offsets) > 0]
         torch.manual_seed(config.seed)
         # Weights are drawn on the CPU, so that they are the same for every device.
         self.model = MiniGPT(spec.model_config).to(self.device).train()
@@ -173,6 +178,8 @@ class Run:
         self.learning_rate = config.learning_rate * factor
         inputs, targets = self.windows.batch(self.spent.steps)
         num_chars = int(self.token_num_chars[targets].sum())
+        if self.document_prefix:  # no character of the text, though a token holds it
+            num_chars -= len(self.document_prefix) * self.windows.num_targets_at(self.spent.steps, self.document_starts)
         loss_nats = gradient.backward(inputs, targets)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.gradient_clip)
         self._require_finite(loss_nats, "loss")

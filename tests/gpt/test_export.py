@@ -158,12 +158,14 @@ def test_a_wrong_copy_is_never_left_behind(steps, tmp_path, monkeypatch):
         exported(steps, "bpe", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()
-    json_of = export_module.to_hf_json
-    monkeypatch.setattr(
-        export_module,
-        "to_hf_json",
-        lambda one: json_of(one) | {"normalizer": {"type": "Replace", "pattern": {"String": "h"}, "content": "o"}},
-    )
+    files_of = export_module.files_of
+
+    def replaced(*given):
+        contents = json.loads(files_of(*given)["tokenizer.json"])
+        contents["normalizer"] = {"type": "Replace", "pattern": {"String": "h"}, "content": "o"}
+        return {"tokenizer.json": json.dumps(contents).encode()}
+
+    monkeypatch.setattr(export_module, "files_of", replaced)
     with pytest.raises(TokenizerError, match=r"document 1 of test: after .* nothing was written"):
         exported(steps, "bpe", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
