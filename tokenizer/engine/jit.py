@@ -31,7 +31,7 @@ from numba.misc.appdirs import AppDirs
 logger = logging.getLogger(__name__)
 
 _PACKAGES = Path(__file__).parents[2]
-_HAS_KERNELS = re.compile(rb"from tokenizer(\.\w+)*\.jit import")
+_HAS_KERNELS = re.compile(rb"^(from tokenizer(\.\w+)*\.jit|from numba\b.*) import", re.MULTILINE)
 _OTHERS_MAY_WRITE = 0o022
 
 
