@@ -77,7 +77,7 @@ def import_transformers() -> Any:
         library = importlib.import_module("transformers")
         importlib.import_module("safetensors")
     except ModuleNotFoundError as error:
-        raise ConfigError(f"the package {error.name} is not installed; install it with `{_INSTALL}`") from error
+        raise ConfigError(f"the package {error.name} is not installed; `{_INSTALL}` installs it") from error
     library.utils.logging.set_verbosity(logging.CRITICAL)
     library.utils.logging.disable_progress_bar()
     return library
