@@ -10,7 +10,7 @@ from compare.baselines.kept_ngram import kept_ngram
 from compare.baselines.mixture import mixture_of
 from compare.baselines.ngram_search import NGram
 from compare.baselines.scores import BASELINES, baselines_of
-from compare.bits_by import where_bits_go
+from compare.bits_by.divide import where_bits_go
 from compare.certainty import verdict
 from compare.certainty.pairs import summarize
 from compare.clean_part import CleanPart, clean_part, is_clean
@@ -18,14 +18,14 @@ from compare.experiment import Experiment
 from compare.grids.tune import rate_sentence
 from compare.outputs.comparison import BaselineLine, Comparison, Details, Identity, MarginalBound
 from compare.outputs.exports import table_csv, table_latex
-from compare.outputs.held_equal import not_held_equal
+from compare.outputs.held_equal import not_held_equal, settings_in_words
 from compare.outputs.neighbours import marginal_of_these_runs, sweep_of_this_text
 from compare.outputs.text import comparison_markdown, comparison_text
 from compare.page.curves import curve_paths, draw_curves
 from compare.page.data import levels, page_data
 from compare.page.render import HTML, write_page
 from compare.page.samples import prompts_of, samples_of
-from compare.runs import Entry, all_runs, check_comparable
+from compare.runs import Entry, all_runs, check_comparable, runs_of_rungs
 from compare.table import budget_words, row_of
 from data.clean import is_divided_by_spaces
 from data.errors import DataError
@@ -36,11 +36,11 @@ from data.splits import Split
 from model.report import SCORED, SCORER_VERSION
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
-from tokenizer.studies.intrinsic import intrinsic_of
+from tokenizer.studies.intrinsic import Intrinsic, intrinsic_of
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
 VERDICT, CSV, LATEX = "verdict.json", "table.csv", "table.tex"
-VERSION = 10
+VERSION = 11
 """Of what a comparison holds and how it is made (tables, verdict, page, samples). It goes up with every change of
 the code that can change what it says for equal runs: an older one is written again."""
 
@@ -81,18 +81,22 @@ def comparison_inputs(
     folder: Path, entries: Sequence[Entry], experiment: Experiment, materials: Materials
 ) -> dict[str, Any]:
     """Everything that a comparison is made from, in the order in which it shows it."""
+    sweep = sweep_of_this_text(folder, entries, experiment.layout)
     settings = {
         "experiment": experiment.name,
         "contestants": list(experiment.contestants.values()),
         "baseline": experiment.baseline,
         "seeds": experiment.seeds,
+        "ladder": experiment.ladder,
         "corpus": materials.corpus,
         "baselines": [[baseline.name, baseline.version] for baseline in BASELINES],
         "scorer_version": SCORER_VERSION,
         # What other commands found; `folder` is where they leave it.
         "not_held_equal": _not_held_equal(folder, experiment, entries, materials),
-        "sweep": sweep_of_this_text(folder, entries, experiment.layout),
-        "marginal": marginal_of_these_runs(folder, entries),
+        "sweep": None if sweep is None else sweep.as_json(),
+        "marginal": {
+            name: one.as_json(passages=False) for name, one in marginal_of_these_runs(folder, entries).items()
+        },
     }
     return inputs_of(
         VERSION,
@@ -101,6 +105,10 @@ def comparison_inputs(
         settings=settings,
         files={
             "reports": {entry.name: [run.report_sha256 for run in entry.runs] for entry in entries},
+            "rungs": {
+                entry.name: [[rung.amount, [run.report_sha256 for run in rung.runs]] for rung in entry.rungs]
+                for entry in entries
+            },
             "metrics": {entry.name: [sha256_file(run.metrics_path) for run in entry.runs] for entry in entries},
         },
     )
@@ -131,7 +139,7 @@ def write_comparison(
 
     Raises ReportError if the runs were scored on different texts.
     """
-    check_comparable(all_runs(entries))
+    check_comparable([*all_runs(entries), *runs_of_rungs(entries)])
     comparison = _compared(folder, experiment, entries, materials, echo)
     draw_curves(folder, entries, levels([asdict(one) for one in comparison.baselines]))
     write_text(folder / TEXT, comparison_text(comparison))
@@ -181,7 +189,7 @@ def _compared(
     test_text, train_text = materials.splits["test"].text, materials.splits["train"].text
     has_words = is_divided_by_spaces(test_text)
     marginal = marginal_of_these_runs(folder, entries)
-    bounds = [MarginalBound.from_json(name, found) for name, found in marginal.items()]
+    bounds = [MarginalBound.of(name, measured) for name, measured in marginal.items()]
     ngram = kept_ngram(materials.splits, folder, echo=echo)
     return Comparison(
         experiment=experiment.name,
@@ -221,7 +229,7 @@ def _clean_part(entries: Sequence[Entry], materials: Materials, ngram: NGram) ->
     return clean_part(clean, evaluations, ngram.nats["test"])
 
 
-def _intrinsic(entry: Entry, materials: Materials) -> dict[str, Any]:
+def _intrinsic(entry: Entry, materials: Materials) -> Intrinsic:
     parameters, encoded = entry.runs[0].report.parameters, materials.test[entry.name]
     return intrinsic_of(
         materials.tokenizers[entry.name],
@@ -282,5 +290,6 @@ def _about(experiment: Experiment, entries: Sequence[Entry], corpus: Mapping[str
         f"torch {environment.torch}, {environment.device}, {counted(environment.num_threads, 'thread')}, "
         f"{environment.dtype}, Python {platform.python_version()}",
     ]
+    lines.append(f"settings of {first.contestant}: {settings_in_words(first)}")
     lines += [f"{entry.name}: tokenizer {entry.runs[0].report.tokenizer.fingerprint}" for entry in entries]
     return lines

@@ -150,6 +150,7 @@ TRAIN_CHANGES = {
     "ema_decay": "0.9",
     "min_learning_rate_ratio": "0.2",
     "warmup_fraction": "0.1",
+    "warmup_amount": "100",
     "weight_decay": "0.2",
     "beta1": "0.8",
     "beta2": "0.95",
@@ -157,6 +158,7 @@ TRAIN_CHANGES = {
     "seed": "2",
     "val_every_fraction": "0.2",
     "val_characters": "400",
+    "selection": "last",
     "log_every_steps": "5",
     "checkpoint_every_seconds": None,  # how often it is saved changes nothing that is saved
     "num_threads": "2",
@@ -183,6 +185,7 @@ EXPERIMENT_CHANGES: dict[str, tuple[str, str] | None] = {
     "layout": ("root=elsewhere", TRAINED),
     "seeds": ("seeds=[1]", TRAINED),
     "baseline": ("baseline=bpe", COMPARED),
+    "ladder": ("ladder={rungs: 2}", REFUSED),
 }
 SETTINGS = [
     ("contestants.bpe.tokenizer={kind: byte_bpe, vocab_size: 300}", REFUSED),

@@ -104,7 +104,7 @@ def test_the_loss_of_the_space_goes_to_the_first_character_of_its_document() -> 
 def test_the_intrinsic_numbers_count_the_text() -> None:
     ids, offsets = Spaced().encode_documents(DOCUMENTS)
     found = intrinsic_of(Spaced(), ids, TEXT, embedding_parameters=1, all_parameters=2, document_offsets=offsets)
-    assert found["chars_per_token"] == len(TEXT) / len(ids)
+    assert found.chars_per_token == len(TEXT) / len(ids)
 
 
 def test_the_marginal_refuses_it() -> None:
