@@ -100,6 +100,8 @@ def _sentencepiece(tokenizer: BPETokenizer, kind: str) -> Files:
             f"SentencePiece writes a space as {SPACE_MARK!r} (U+2581), and this tokenizer has a token for that "
             "character itself; export it as FORMAT=hf"
         )
+    if any("\0" in token for token in tokenizer.tokens):
+        raise TokenizerError("SentencePiece takes no piece with U+0000, and this tokenizer has one; export it as hf")
     spelled = [token.replace(" ", SPACE_MARK) for token in tokenizer.tokens]
     unknown = "<unk>"
     while unknown in {*spelled, *tokenizer.special_tokens}:
