@@ -264,11 +264,12 @@ def _clean_part(entries: Sequence[Entry], materials: Materials, ngram: NGram) ->
 
 
 def _intrinsic(entry: Entry, materials: Materials) -> Intrinsic:
-    parameters = entry.runs[0].report.parameters
+    parameters, encoded = entry.runs[0].report.parameters, materials.test[entry.name]
     return intrinsic_of(
         materials.tokenizers[entry.name],
-        materials.test[entry.name].ids.numpy(),
+        encoded.ids.numpy(),
         materials.splits["test"].text,
+        document_offsets=encoded.document_offsets,
         embedding_parameters=parameters.embedding,
         all_parameters=parameters.total,
     )

@@ -112,7 +112,7 @@ def _entries(cls: Any, skipped: set[str]) -> Iterator[str]:
             raise ValueError(f"{cls.__name__}.{field.name} has no docstring")
         kind = type_in_words(hints[field.name], ranges.get(field.name), null_words.get(field.name))
         about = textwrap.fill(described[field.name], WIDTH, initial_indent="  ", **_WRAPPED)
-        yield f"- `{field.name}` ({kind}; {_default(field)})\n{about}"
+        yield _entry(f"- `{field.name}` ({kind}; {_default(field)})") + f"\n{about}"
 
 
 def docstrings_of(cls: Any) -> dict[str, str]:

@@ -35,9 +35,10 @@ def compile_encoding() -> None:
 
 
 def compile_model() -> None:
-    """The gradient of one tiny batch, with dropout, for both presets."""
+    """The gradient of one tiny batch, with dropout, and one generated token, for both presets."""
     import torch
 
+    from model.generation.cached import CachedGPT
     from model.gpt import MiniGPT
     from model.settings import PRESETS, MiniGPTConfig
     from model.training.gradient import ParallelGradient
@@ -47,8 +48,10 @@ def compile_model() -> None:
         config = MiniGPTConfig(
             vocab_size=5, block_size=4, embedding_dim=8, num_heads=2, num_layers=1, dropout=0.1, preset=preset
         )
-        with ParallelGradient(MiniGPT(config).train(), num_threads=1) as gradient:
+        model = MiniGPT(config)
+        with ParallelGradient(model.train(), num_threads=1) as gradient:
             gradient.backward(ids, ids)
+        CachedGPT(model).next_logits(ids[:, :1])
 
 
 PARTS: dict[str, Callable[[], None]] = {  # the longest first

@@ -25,6 +25,7 @@ from data.numbers import Range, notes, read_number, read_whole
 from data.yaml_file import MOST_BYTES, parse_yaml
 from model.settings import BatchConfig, Budget, EvaluateConfig, LadderConfig, MiniGPTConfig, TrainConfig
 from scripts import from_make
+from scripts.main import module_of
 from tokenizer.studies.study import StudyConfig
 from tokenizer.train import TokenizerConfig
 
@@ -457,7 +458,7 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
     verbs = {*from_make.VALUES, *from_make.EXPERIMENTS, *from_make.SWITCHES, "calibrate"}
     for verb in sorted(verbs):
-        module = importlib.import_module(from_make.MODULES.get(verb, f"scripts.{verb}"))
+        module = importlib.import_module(module_of(verb))
 
         def stop(self: options.Parser, *_args: Any, stem: str = verb, **_more: Any) -> None:
             found[stem] = self

@@ -106,6 +106,7 @@ TOKENIZER_CHANGES = {
     "split_pattern": "gpt2",
     "tie_break": "lowest_ids",
     "special_tokens": "['<end>']",
+    **dict.fromkeys(("path", "name", "pattern", "vocab", "merges")),  # of other kinds; tests/foreign changes the files
 }
 MODEL_CHANGES = {
     "vocab_size": None,  # comes from the tokenizer, whose changes are cases of their own
