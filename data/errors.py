@@ -70,6 +70,10 @@ class TokenizerError(UserError):
     """A tokenizer, its file, or text that it cannot represent."""
 
 
+class LibraryError(UserError):
+    """A package that a setting needs and that is not installed."""
+
+
 class CheckpointError(UserError):
     """A checkpoint that is damaged or belongs to another tokenizer, text or configuration."""
 

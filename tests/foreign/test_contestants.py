@@ -9,7 +9,7 @@ import pytest
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare.experiment import load_experiment
 from compare.steps import Steps
-from data.errors import ConfigError, TokenizerError
+from data.errors import ConfigError, LibraryError, TokenizerError
 from foreign_helpers import (
     DOCUMENTS,
     GPT2_PATTERN,
@@ -195,7 +195,7 @@ def test_identity_follows_file_pattern_and_library(tmp_path: Path, monkeypatch: 
 
 def test_a_missing_library_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "sentencepiece", None)
-    with pytest.raises(TokenizerError, match=r"package sentencepiece is not installed; run `\.venv/bin/python -m pip"):
+    with pytest.raises(LibraryError, match=r"package sentencepiece is not installed; run `\.venv/bin/python -m pip"):
         libraries.version_of("sentencepiece")
 
 

@@ -4,7 +4,7 @@ import importlib
 import importlib.metadata
 from typing import Any
 
-from data.errors import TokenizerError
+from data.errors import LibraryError
 
 LIBRARY_OF = {
     "hf": "tokenizers",
@@ -19,19 +19,19 @@ LIBRARY_OF = {
 
 
 def library(name: str) -> Any:
-    """The imported library `name`; raises TokenizerError with the command that installs it."""
+    """The imported library `name`; raises LibraryError with the command that installs it."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:  # something that the library itself needs
             raise
-        raise TokenizerError(
+        raise LibraryError(
             f"the Python package {name} is not installed; run `.venv/bin/python -m pip install -c constraints.txt "
             f"{name}` (or `-e '.[interop]'` for all of them)"
         ) from error
 
 
 def version_of(name: str) -> str:
-    """The library as it decides ids: `tokenizers 0.23.3`. Raises TokenizerError if it is not installed."""
+    """The library as it decides ids: `tokenizers 0.23.3`. Raises LibraryError if it is not installed."""
     library(name)
     return f"{name} {importlib.metadata.version(name)}"

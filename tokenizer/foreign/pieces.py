@@ -42,7 +42,8 @@ class ForeignTokenizer(Conveniences):
     ) -> None:
         """`source` is the tool's own file, `options` what else decides the ids, `name` the file for messages.
 
-        `trained_on` is provenance. Raises TokenizerError for a missing library and for a file that is not whole.
+        `trained_on` is provenance. Raises LibraryError for a missing library and
+        TokenizerError for a file that is not whole.
         """
         self.source = source
         self.options = dict(options or {})
