@@ -11,6 +11,7 @@ from compare.experiment_file import (
     apply_setting,
     baseline_of,
     check_keys,
+    ladder_of,
     merge,
     root_of,
     say_which_setting,
@@ -21,7 +22,7 @@ from data.corpus import CorpusConfig
 from data.errors import ConfigError, DataError, UserError
 from data.layout import Layout
 from data.yaml_file import load_yaml
-from model.settings import EvaluateConfig, MiniGPTConfig, TrainConfig, with_preset
+from model.settings import EvaluateConfig, LadderConfig, MiniGPTConfig, TrainConfig, with_preset
 from tokenizer.base import Tokenizer
 from tokenizer.train import TokenizerConfig
 
@@ -92,6 +93,32 @@ class Experiment:
     """Every contestant is trained once with each of them; None: once, with the seed of its train block."""
     baseline: str | None = None
     """The contestant that the verdict compares the others with; None: `char`, or else the first."""
+    ladder: LadderConfig | None = None
+    """Budgets below each contestant's own at which it is scored as well; None: at its own only."""
+
+    def __post_init__(self) -> None:
+        for name, contestant in self.contestants.items():
+            train = contestant.train
+            require(
+                train.warmup_amount is None or train.warmup_amount < train.budget.amount,
+                f"{self.path}: contestant {name}: train.warmup_amount {train.warmup_amount} is not less than the "
+                f"budget of {train.budget.amount:,} {train.budget.unit}: the learning rate would never reach its peak",
+            )
+            if self.ladder is not None:
+                self._check_ladder(self.ladder, name, train)
+
+    def _check_ladder(self, ladder: LadderConfig, name: str, train: TrainConfig) -> None:
+        try:
+            smallest = ladder.amounts(train.budget)[0]
+        except ConfigError as error:
+            raise ConfigError(f"{self.path}: contestant {name}: ladder.{error}") from None
+        share = train.warmup_fraction if train.warmup_amount is None else train.warmup_amount / smallest
+        require(
+            share + ladder.way_down <= 1.0,
+            f"{self.path}: contestant {name}: the warm-up takes {share:.3g} of the ladder's smallest budget "
+            f"({smallest:,} {train.budget.unit}) and the way down {ladder.way_down:g}, together more than all of it; "
+            "lower the warm-up, ladder.way_down or ladder.rungs",
+        )
 
     @property
     def baseline_name(self) -> str:
@@ -172,6 +199,7 @@ def _experiment(values: Mapping[str, Any], settings: Sequence[str], path: Path) 
         layout=Layout(root_of(values, path)),
         seeds=seeds_of(values, path),
         baseline=baseline_of(values, path),
+        ladder=ladder_of(values, path),
     )
 
 
@@ -188,6 +216,10 @@ def _contestant(name: str, own: Mapping[str, Any], values: Mapping[str, Any], pa
         overrides += [Override(f"{block}.{key}", shared.get(key), value) for key, value in special.items()]
     model = build(MiniGPTConfig, merged["model"], places["model"], given={"vocab_size": _SMALLEST_VOCABULARY})
     _, train = with_preset(merged["model"], merged["train"])
+    require(
+        merged["train"].get("warmup_amount") is None or "warmup_fraction" not in merged["train"],
+        f"{places['train']}: both warmup_amount and warmup_fraction are given; remove one of them",
+    )
     evaluate = build(EvaluateConfig, merged["evaluate"], places["evaluate"])
     if context == "tokens":  # in characters the block is known only once the text is encoded
         try:

@@ -9,14 +9,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from data.config import convert, did_you_mean, require
+from data.config import build, convert, did_you_mean, require
 from data.errors import ConfigError
 from data.numbers import SEED, shown
 from data.yaml_file import PlainWord, parse_yaml
+from model.settings import LadderConfig
 
 SHARED_BLOCKS = ("model", "train", "evaluate")
 CONTESTANT_KEYS = ("tokenizer", *SHARED_BLOCKS, "context")
-_KEYS = ("corpus", "contestants", *SHARED_BLOCKS, "baseline", "seeds", "root")
+_KEYS = ("corpus", "contestants", *SHARED_BLOCKS, "baseline", "seeds", "ladder", "root")
+_SET_BY_LADDER = {"schedule": "linear", "min_learning_rate_ratio": 0, "warmdown_fraction": None, "selection": "last"}
+"""Settings of the train block that a ladder decides, and the value that may be written all the same."""
 _MOST_CHARACTERS, _MOST_BYTES = 60, 180  # of a contestant's name, to which file names add some
 _MOST_BYTES_OF_A_NAME = 255  # in every common file system
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}
@@ -120,11 +123,31 @@ def seeds_of(values: Mapping[str, Any], path: Path) -> tuple[int, ...] | None:
     for seed in seeds:
         SEED.check(f"{path}: seeds: every seed", seed)
     require(len(set(seeds)) == len(seeds), f"{path}: seeds: must be distinct, found {', '.join(map(str, seeds))}")
-    blocks = {"train": values["train"] or {}}
-    blocks |= {f"contestants.{name}.train": own.get("train") or {} for name, own in values["contestants"].items()}
-    for where, block in blocks.items():
+    for where, block in train_blocks(values):
         require("seed" not in block, f"{path}: both seeds and {where}.seed are given; remove one of them")
     return seeds
+
+
+def ladder_of(values: Mapping[str, Any], path: Path) -> LadderConfig | None:
+    """The checked block `ladder`; None if there is none. What it decides may not be written otherwise elsewhere."""
+    if values.get("ladder") is None:
+        return None
+    ladder = build(LadderConfig, values["ladder"], f"{path}: ladder")
+    for where, block in train_blocks(values):
+        for key, allowed in _SET_BY_LADDER.items():
+            if key in block and (allowed is None or block[key] != allowed):
+                instead = "ladder.way_down" if allowed is None else f"{key}: {allowed}"
+                raise ConfigError(
+                    f"{path}: both ladder and {where}.{key} {shown(block[key])} are given, but a ladder has {instead}; "
+                    f"remove {where}.{key}"
+                )
+    return ladder
+
+
+def train_blocks(values: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The shared train block and those of the contestants, each with its dotted name."""
+    own = [(f"contestants.{name}.train", one.get("train") or {}) for name, one in values["contestants"].items()]
+    return [("train", values["train"] or {}), *own]
 
 
 def baseline_of(values: Mapping[str, Any], path: Path) -> str | None:

@@ -7,7 +7,7 @@ steps of training in a folder that is thrown away.
 import dataclasses
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,12 @@ FEWEST_TOKENS_PER_PARAMETER = 2.0
 FEWEST_STEPS = 60
 MOST_EPOCHS = 4.0
 FEWEST_TEST_DOCUMENTS = 20
+_OF_A_RUNG: tuple[tuple[str, str, Callable[["Plan"], float | None]], ...] = (
+    ("amount", "{:,}", lambda plan: plan.budget.amount),
+    ("steps", "{:,}", lambda plan: plan.steps),
+    ("epochs over train", "{:.2f}", lambda plan: plan.epochs),
+    ("tokens per parameter", "{:.2f}", lambda plan: plan.tokens_per_parameter),
+)
 _BYTES_PER_FLOAT = 4
 _BYTES_PER_ID = 8
 
@@ -56,10 +62,35 @@ class Plan:
     memory_bytes: int
     """Weights, gradients, the optimizer's moments, the moving average if there is one, and one step's activations."""
     disk_bytes: int
-    """Both checkpoints of every seed, and the encoded splits."""
+    """Both checkpoints of every seed, and the encoded splits; with a ladder those of every rung."""
     test_documents: int
+    copies_on_disk: int = 4
+    """Sets of weights that the two checkpoints of a run hold."""
     seconds_per_step: float | None = None
     """Measured; None where it was not."""
+    rungs: tuple[int, ...] = ()
+    """With a ladder, its budgets, ascending; the last one is `budget`."""
+    way_down: float = 0.0
+    """Share of each of them over which the ladder comes down."""
+
+    def with_ladder(self, rungs: Sequence[int], way_down: float) -> "Plan":
+        """The plan of the same run with a ladder: beside the two checkpoints of each rung there is the trunk's."""
+        weights = _BYTES_PER_FLOAT * self.parameters * len(self.seeds)
+        more = (len(rungs) - 1) * self.copies_on_disk + self.copies_on_disk - 1
+        return dataclasses.replace(
+            self, rungs=tuple(rungs), way_down=way_down, disk_bytes=self.disk_bytes + weights * more
+        )
+
+    def at(self, amount: int) -> "Plan":
+        """The plan of the rung of `amount` as a run of its own."""
+        return dataclasses.replace(self, budget=Budget(self.budget.unit, amount), rungs=())
+
+    @property
+    def trained_share(self) -> float:
+        """What all rungs together cost, as a share of the run of the whole budget: one trunk and every way down."""
+        if not self.rungs:
+            return 1.0
+        return 1.0 - self.way_down + self.way_down * sum(self.rungs) / self.budget.amount
 
     @property
     def parameters(self) -> int:
@@ -104,10 +135,10 @@ class Plan:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds of training of all seeds together; None where nothing was measured."""
+        """Seconds of training of all seeds and rungs together; None where nothing was measured."""
         if self.seconds_per_step is None or self.steps is None:
             return None
-        return self.steps * self.seconds_per_step * len(self.seeds)
+        return self.steps * self.trained_share * self.seconds_per_step * len(self.seeds)
 
 
 def plan_of(
@@ -141,6 +172,7 @@ def plan_of(
         disk_bytes=_BYTES_PER_FLOAT * copies_on_disk * parameters * len(seeds) + _BYTES_PER_ID * num_ids,
         test_documents=len(encoded["test"].document_offsets) - 1,
         seconds_per_step=seconds_per_step,
+        copies_on_disk=copies_on_disk,
     )
 
 
@@ -188,6 +220,12 @@ def warnings_of(plans: Sequence[Plan]) -> list[str]:
                 f"{plan.contestant} takes {plan.steps} steps, fewer than {FEWEST_STEPS}: the model has hardly begun "
                 "to learn."
             )
+        short = [amount for amount in plan.rungs[:-1] if (plan.at(amount).steps or 0) < FEWEST_STEPS]
+        if short and plan.steps >= FEWEST_STEPS:
+            found.append(
+                f"{plan.contestant} takes fewer than {FEWEST_STEPS} steps in {len(short)} of the ladder's "
+                f"{len(plan.rungs)} budgets, up to {short[-1]:,} {plan.budget.unit}: those points say little."
+            )
         if plan.epochs > MOST_EPOCHS:
             found.append(
                 f"{plan.contestant} sees train {figure(plan.epochs, '{:,.1f}')} times, more than {MOST_EPOCHS:g}: "
@@ -222,14 +260,28 @@ def plans_as_text(plans: Sequence[Plan]) -> str:
         ("disk, MB (estimate)", [figure(plan.disk_bytes / 1e6, "{:,.1f}") for plan in plans]),
     ]
     names = names_in_tables([plan.contestant for plan in plans])
+    rows += _rows_of_rungs(plans)
     table = as_text([["", *names.values()], *([label, *cells] for label, cells in rows)])
     notes = wrapped(
-        "Figures from steps to FLOPs are of one run. Steps under a budget in characters follow from the mean length "
-        f"of a token. Seconds are from {MEASURED_STEPS} steps of each contestant on this machine, scoring left out.",
+        "Figures from steps to FLOPs are of one run of the whole budget. Steps under a budget in characters follow "
+        f"from the mean length of a token. Seconds are from {MEASURED_STEPS} steps of each contestant on this machine, "
+        "scoring left out.",
         TERMINAL_COLUMNS,
     )
     warnings = [wrapped(f"warning: {line}", TERMINAL_COLUMNS, 2) for line in warnings_of(plans)]
     return "\n".join([table, *legend(names), "", notes, "", *warnings]).rstrip() + "\n"
+
+
+def _rows_of_rungs(plans: Sequence[Plan]) -> list[tuple[str, list[str]]]:
+    """What each lower budget of the ladder is for each contestant, the greatest first; nothing without a ladder."""
+    rows = []
+    for number in range(2, 1 + max(len(plan.rungs) for plan in plans)):
+        amounts = [plan.rungs[-number] if number <= len(plan.rungs) else None for plan in plans]
+        parts = [None if amount is None else plan.at(amount) for plan, amount in zip(plans, amounts, strict=True)]
+        for label, form, value in _OF_A_RUNG:
+            cells = [NO_FIGURE if part is None else figure(value(part), form) for part in parts]
+            rows.append((f"ladder, budget {number}: {label}", cells))
+    return rows
 
 
 def _scientific(value: int | None) -> str:

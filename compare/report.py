@@ -19,14 +19,14 @@ from compare.experiment import Experiment
 from compare.grids.tune import rate_sentence
 from compare.outputs.comparison import BaselineLine, Comparison, Details, Identity, MarginalBound
 from compare.outputs.exports import table_csv, table_latex
-from compare.outputs.held_equal import not_held_equal
+from compare.outputs.held_equal import not_held_equal, settings_in_words
 from compare.outputs.neighbours import marginal_of_these_runs, sweep_of_this_text
 from compare.outputs.text import comparison_markdown, comparison_text
 from compare.page.curves import curve_paths, draw_curves
 from compare.page.data import levels, page_data
 from compare.page.render import HTML, write_page
 from compare.page.samples import prompts_of, samples_of
-from compare.runs import Entry, all_runs, check_comparable
+from compare.runs import Entry, all_runs, check_comparable, runs_of_rungs
 from compare.table import budget_words, row_of
 from data.clean import is_divided_by_spaces
 from data.errors import DataError
@@ -88,6 +88,7 @@ def comparison_inputs(
         "contestants": list(experiment.contestants.values()),
         "baseline": experiment.baseline,
         "seeds": experiment.seeds,
+        "ladder": experiment.ladder,
         "corpus": materials.corpus,
         "baselines": [[baseline.name, baseline.version] for baseline in BASELINES],
         "scorer_version": SCORER_VERSION,
@@ -105,6 +106,10 @@ def comparison_inputs(
         settings=settings,
         files={
             "reports": {entry.name: [run.report_sha256 for run in entry.runs] for entry in entries},
+            "rungs": {
+                entry.name: [[rung.amount, [run.report_sha256 for run in rung.runs]] for rung in entry.rungs]
+                for entry in entries
+            },
             "metrics": {entry.name: [sha256_file(run.metrics_path) for run in entry.runs] for entry in entries},
         },
     )
@@ -135,7 +140,7 @@ def write_comparison(
 
     Raises ReportError if the runs were scored on different texts.
     """
-    check_comparable(all_runs(entries))
+    check_comparable([*all_runs(entries), *runs_of_rungs(entries)])
     comparison = _compared(folder, experiment, entries, materials, echo)
     draw_curves(folder, entries, levels([asdict(one) for one in comparison.baselines]))
     write_text(folder / TEXT, comparison_text(comparison))
@@ -298,5 +303,6 @@ def _about(experiment: Experiment, entries: Sequence[Entry], corpus: Mapping[str
         f"torch {environment.torch}, {environment.device}, {counted(environment.num_threads, 'thread')}, "
         f"{environment.dtype}, Python {platform.python_version()}",
     ]
+    lines.append(f"settings of {first.contestant}: {settings_in_words(first)}")
     lines += [f"{entry.name}: tokenizer {entry.runs[0].report.tokenizer.fingerprint}" for entry in entries]
     return lines

@@ -58,12 +58,24 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Rung:
+    """One contestant's finished runs of one budget of a ladder."""
+
+    amount: int
+    """The budget, in its unit."""
+    runs: tuple[Run, ...]
+    """In the order of the experiment's seeds."""
+
+
+@dataclass(frozen=True)
 class Entry:
     """One contestant with its finished runs, which differ by their seed only."""
 
     name: str
     runs: tuple[Run, ...]
     """In the order of the experiment's seeds; at least one."""
+    rungs: tuple[Rung, ...] = ()
+    """With a ladder, its budgets, ascending; the last one is the whole budget, with the runs of `runs`."""
 
     def evaluation(self, split: str) -> Evaluation:
         """The losses of `split`, averaged over the seeds token by token; with one seed those of its run, unchanged.
@@ -83,6 +95,11 @@ class Entry:
 def all_runs(entries: Iterable[Entry]) -> list[Run]:
     """The runs of all entries, contestant by contestant."""
     return [run for entry in entries for run in entry.runs]
+
+
+def runs_of_rungs(entries: Iterable[Entry]) -> list[Run]:
+    """The runs of all rungs but the last, contestant by contestant; those of the last are in `all_runs`."""
+    return [run for entry in entries for rung in entry.rungs[:-1] for run in rung.runs]
 
 
 def read_run(folder: Path) -> Run:

@@ -1,5 +1,6 @@
 """The chain from encoded texts to the comparison, step by step; compare/text_steps.py has the steps before it."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -8,21 +9,25 @@ from compare.experiment import Experiment, naming_contestant
 from compare.outputs.comparison import Comparison
 from compare.page.render import HTML
 from compare.plan import Plan, measured_seconds_per_step, plan_of, warnings_of
-from compare.report import Materials, comparison_on_disk, write_comparison
-from compare.runs import Entry, read_run
+from compare.report import MARKDOWN, Materials, comparison_on_disk, write_comparison
+from compare.runs import Entry, Rung, read_run
 from compare.text_steps import TextSteps
 from data import splits
 from data.errors import CheckpointError, command
+from data.layout import RUNGS, TRUNK
 from data.lock import alone
 from data.show import say
 from model import checkpoint
 from model.batches import windows_of
 from model.checkpoint import restart_command
+from model.ladder import Ladder, check_ladder, kept_amounts, kept_warmup, ladder_of, rung_settings, settle, train_ladder
 from model.report import REPORT, evaluate_contestant, report_is_up_to_date
 from model.run_spec import RunSpec
+from model.settings import LadderConfig
 from model.train import saved_state, train
 from model.training.device import choose_compile, choose_device, explain_out_of_memory
 from model.training.processes import Processes
+from model.training.result import TrainResult
 from model.val_sample import val_sample
 from tokenizer import encode_splits
 from tokenizer.encode_splits import EncodedSplit
@@ -63,18 +68,31 @@ class Steps(TextSteps):
         return self._encoded[name]
 
     def train(self, name: str, *, seed: int | None = None, restart: bool = False) -> Path:
-        """The report of one finished and evaluated run of contestant `name`: that of `seed`, by default its first."""
-        contestant = self.experiment.contestant(name)
+        """The report of one finished and evaluated run of contestant `name`: that of `seed`, by default its first.
+
+        With a ladder all its rungs are trained and evaluated; the report is that of the whole budget.
+        """
         if seed is None:
             seed = self.experiment.seeds_of(name)[0]
-        label = f"{name}, seed {seed}" if self.experiment.seeds else name
-        spec = self.processes.main_first(partial(self._checked, name, seed))
-        report = spec.folder / REPORT
-        with explain_out_of_memory(spec):
-            result = train(spec, restart=restart, processes=self.processes)
+        top = self.processes.main_first(partial(self._checked, name, seed, restart=restart))
+        with explain_out_of_memory(top):
+            if self.experiment.ladder is None:
+                specs, results = [top], [train(top, restart=restart, processes=self.processes)]
+            else:
+                ladder = self.processes.main_first(partial(self._ladder, top))
+                specs = list(ladder.rungs)
+                results = train_ladder(ladder, restart=restart, processes=self.processes)
+        for spec, result in zip(specs, results, strict=True):
+            self._score(spec, result)
+        return top.folder / REPORT
+
+    def _score(self, spec: RunSpec, result: TrainResult) -> None:
+        """Make the report of a finished run, unless it is up to date."""
+        report, config = spec.folder / REPORT, self.experiment.contestant(spec.contestant).evaluate
+        label = f"{spec.label}, seed {spec.train_config.seed}" if self.experiment.seeds else spec.label
 
         def is_scored(num_words: Mapping[str, int]) -> bool:
-            is_done = report_is_up_to_date(spec, num_words, contestant.evaluate)
+            is_done = report_is_up_to_date(spec, num_words, config)
             if is_done:
                 self.echo(f"train {label}: up to date ({report})")
             return is_done
@@ -86,12 +104,11 @@ class Steps(TextSteps):
             with alone(spec.folder) as has_waited:
                 if has_waited and is_scored(num_words):
                     return
-                evaluate_contestant(spec, num_words, contestant.evaluate)
+                evaluate_contestant(spec, num_words, config)
                 self.did(f"train {label}: wrote {report}")
 
         with explain_out_of_memory(spec):
             self.processes.only_main(score)
-        return report
 
     def check(self, names: Iterable[str] | None = None) -> None:
         """Refuse whatever could not be trained, before the first of `names` (by default all) is: vocabulary, block,
@@ -100,9 +117,16 @@ class Steps(TextSteps):
         for name in self.experiment.contestants if names is None else names:
             self.processes.main_first(partial(self._checked, name, self.experiment.seeds_of(name)[0]))
 
-    def spec(self, name: str, seed: int) -> RunSpec:
-        """The run of contestant `name` with `seed`; what it starts from is made first. Errors name the contestant."""
+    def spec(self, name: str, seed: int, *, restart: bool = False) -> RunSpec:
+        """The run of contestant `name` with `seed`; what it starts from is made first. Errors name the contestant.
+
+        With a ladder this is the rung of the whole budget. It warms up as the trunks that are there; with `restart`
+        only as those of other contestants that have its budget.
+        """
         contestant, config = self.experiment.contestant(name), self.experiment.train_config(name, seed)
+        if self.experiment.ladder is not None:
+            warmup_amount = self._warmup_amount(name, self.experiment.ladder, restart)
+            config = rung_settings(config, self.experiment.ladder, config.budget.amount, warmup_amount)
         self.data()  # what is wrong with the text is no contestant's fault
         with naming_contestant(name):
             encoded, tokenizer = self.encode(name), self.tokenizer(name)
@@ -117,9 +141,41 @@ class Steps(TextSteps):
             folder=self.experiment.run_folder(name, seed),
         )
 
-    def _checked(self, name: str, seed: int) -> RunSpec:
+    def _warmup_amount(self, name: str, ladder: LadderConfig, restart: bool) -> int:
+        """The warm-up of all rungs of contestant `name`: as set, as in the trunks that are there, or a share of the
+        smallest budget. So a ladder that goes on to a greater budget keeps the warm-up that its trunks had.
+        """
+        config = self.experiment.contestant(name).train
+        if config.warmup_amount is not None:
+            return config.warmup_amount
+        for folder in self._folders_with_the_budget_of(name, with_own=not restart):
+            found = kept_warmup(folder, config, of_any_budget=not restart)
+            if found is not None:
+                return found
+        return math.floor(config.warmup_fraction * ladder.amounts(config.budget)[0])
+
+    def _folders_with_the_budget_of(self, name: str, *, with_own: bool = True) -> list[Path]:
+        """The run folders of contestant `name`, if `with_own`, and then of all others that have its budget."""
+        experiment = self.experiment
+        budget = experiment.contestant(name).train.budget
+        others = [one for one in experiment.contestants if experiment.contestant(one).train.budget == budget]
+        names = [name] * with_own + [one for one in others if one != name]
+        return [experiment.run_folder(one, seed) for one in names for seed in experiment.seeds_of(one)]
+
+    def _ladder(self, top: RunSpec) -> Ladder:
+        """The ladder below the run `top`: the budgets that the experiment names, and all smaller ones that are there,
+        of any contestant with the same budget: what an earlier, smaller ladder has trained stays a part of this one.
+        """
+        assert self.experiment.ladder is not None
+        budget = top.train_config.budget
+        amounts = set(self.experiment.ladder.amounts(budget))
+        for folder in self._folders_with_the_budget_of(top.contestant):
+            amounts |= {amount for amount in kept_amounts(folder, budget.unit) if amount < budget.amount}
+        return ladder_of(top, sorted(amounts))
+
+    def _checked(self, name: str, seed: int, *, restart: bool = False) -> RunSpec:
         """The same, refused where it could not be trained or scored here."""
-        spec = self.spec(name, seed)
+        spec = self.spec(name, seed, restart=restart)
         config, block_size = spec.train_config, spec.model_config.block_size
         with naming_contestant(name):
             self.experiment.contestant(name).evaluate.stride_for(block_size)
@@ -148,15 +204,24 @@ class Steps(TextSteps):
         if refused:
             first, message = next(iter(refused.items()))
             more = f"; the same holds for {', '.join(list(refused)[1:])}" if len(refused) > 1 else ""
+            comparison = self.layout.reports / MARKDOWN
+            kept = f"; {comparison} is of the runs as they are, and lists their settings" if comparison.exists() else ""
             raise CheckpointError(
-                message.replace(command(restart_command(first)), command(restart_command(*refused))) + more
+                message.replace(command(restart_command(first)), command(restart_command(*refused))) + more + kept
             )
 
     def _check_run(self, name: str, seed: int) -> None:
         """Raise CheckpointError if there is a run of contestant `name` with `seed`, and it is not of these inputs."""
-        if not (self.experiment.run_folder(name, seed) / checkpoint.LAST).exists():
+        folder, has_ladder = self.experiment.run_folder(name, seed), self.experiment.ladder is not None
+        parts = [folder, folder / TRUNK, *folder.glob(f"{RUNGS}/*")] if has_ladder else [folder]
+        if not any((part / checkpoint.LAST).exists() for part in parts):
             return
         spec = self.spec(name, seed)
+        if self.experiment.ladder is not None:
+            ladder = self._ladder(spec)
+            settle(ladder)
+            check_ladder(ladder)
+            return
         last = saved_state(spec)
         if last is not None and last["finished"]:
             _, best = checkpoint.load_model(spec.folder, "best", spec.tokenizer, spec.tokenizer_path)
@@ -169,10 +234,19 @@ class Steps(TextSteps):
         if not self._are_all_scored():
             for line in warnings_of(self.plans()):
                 self.echo(f"warning: {line}")
-        return [
-            Entry(name, tuple(read_run(report.parent) for report in self.train_all(name)))
-            for name in self.experiment.contestants
-        ]
+        return [self._entry(name) for name in self.experiment.contestants]
+
+    def _entry(self, name: str) -> Entry:
+        """Contestant `name` with all its runs, and with a ladder those of every rung."""
+        runs = tuple(read_run(report.parent) for report in self.train_all(name))
+        if self.experiment.ladder is None:
+            return Entry(name, runs)
+        ladders = [self._ladder(self.spec(name, seed)) for seed in self.experiment.seeds_of(name)]
+        rungs = []
+        for number, amount in enumerate(rung.train_config.budget.amount for rung in ladders[0].rungs[:-1]):
+            folders = [ladder.rungs[number].folder for ladder in ladders]
+            rungs.append(Rung(amount, tuple(read_run(folder) for folder in folders)))
+        return Entry(name, runs, (*rungs, Rung(ladders[0].top.train_config.budget.amount, runs)))
 
     def _are_all_scored(self) -> bool:
         names, experiment = self.experiment.contestants, self.experiment
@@ -187,8 +261,13 @@ class Steps(TextSteps):
         plans = []
         for name, contestant in self.experiment.contestants.items():
             seeds, encoded, tokenizer = self.experiment.seeds_of(name), self.encode(name), self.tokenizer(name)
-            seconds = measured_seconds_per_step(self.spec(name, seeds[0])) if measured else None
-            plans.append(plan_of(contestant, seeds, encoded, tokenizer, seconds_per_step=seconds))
+            spec = self.spec(name, seeds[0])
+            seconds = measured_seconds_per_step(spec) if measured else None
+            plan = plan_of(contestant, seeds, encoded, tokenizer, seconds_per_step=seconds)
+            if self.experiment.ladder is not None:
+                amounts = [rung.train_config.budget.amount for rung in self._ladder(spec).rungs]
+                plan = plan.with_ladder(amounts, self.experiment.ladder.way_down)
+            plans.append(plan)
         return plans
 
     def compare(self) -> Comparison:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SPLITS = ("train", "val", "test")
+TRUNK, RUNGS = "trunk", "rungs"
+"""Below a run's folder: the part of a ladder's training that all rungs share, and a folder for each lower rung."""
 
 
 def is_artefact(parts: tuple[str, ...]) -> bool:
@@ -97,7 +99,11 @@ class Layout:
 
     @staticmethod
     def contestant_of(run_folder: Path) -> str:
-        """The contestant whose run lies in `run_folder`, which `checkpoints` gave."""
+        """The contestant whose run lies in `run_folder`, which `checkpoints` gave, or a part of its ladder."""
+        if run_folder.parent.name == RUNGS and run_folder.name.isdecimal():
+            run_folder = run_folder.parent.parent
+        elif run_folder.name == TRUNK and run_folder.parent.name != "checkpoints":
+            run_folder = run_folder.parent
         is_of_seed = run_folder.name.startswith("seed_") and run_folder.parent.parent.name == "checkpoints"
         return run_folder.parent.name if is_of_seed else run_folder.name
 

@@ -24,10 +24,11 @@ from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
 FORMAT = 2
-TRAINING_VERSION = 2
+TRAINING_VERSION = 3
 """Of how weights and figures follow from data, settings and seed. It goes up with every change of the model or of the
 training that changes a run's result, the choice of best.pt included; a run of another version is refused. Checkpoints
-that do not name it are of version 1. Version 2: the val sample is spread over the documents of val."""
+that do not name it are of version 1. Version 2: the val sample is spread over the documents of val. Version 3: its
+length and the number of its figures follow from the budget."""
 LAST, BEST, TOKENIZER_COPY, CONFIG, METRICS = "last.pt", "best.pt", "tokenizer.json", "config.json", "metrics.jsonl"
 RESULTS = ("report.json", "val_nats.npz", "test_nats.npz")
 IDENTITY_KEYS = (
@@ -195,9 +196,12 @@ def verify_run(state: dict[str, Any], path: Path, wanted: dict[str, Any]) -> Non
     for block in ("model_config", "train_config"):
         differences = _differences(state[block], wanted[block], block.removesuffix("_config"))
         if differences:
+            is_of_ladder = state["train_config"].get("selection") == "last"
+            has_other_budget = any(line.startswith("train.budget.amount was") for line in differences)
+            on = "; a run with `ladder: {}` can go on" if has_other_budget and not is_of_ladder else ""
             raise CheckpointError(
                 f"{path} was made with other settings: {'; '.join(differences)} in the configuration; "
-                f"put them back, {mend}"
+                f"put them back, {mend}{on}"
             )
     if state["contestant"] != wanted["contestant"]:
         raise CheckpointError(

@@ -28,6 +28,13 @@ class RunSpec:
     """Budget and settings of the training, with this run's seed."""
     folder: Path
     """Where its checkpoints, metrics and report lie."""
+    part: str = ""
+    """Which part of a ladder it is, for messages only, such as `rung 2 of 5`."""
+
+    @property
+    def label(self) -> str:
+        """Contestant and part, for messages."""
+        return f"{self.contestant}, {self.part}" if self.part else self.contestant
 
     def __post_init__(self) -> None:
         wanted, found = self.model_config.vocab_size, self.tokenizer.vocab_size

@@ -153,8 +153,9 @@ class TrainConfig:
     """Peak learning rate, of AdamW and of Muon."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """`muon` moves the matrices of the blocks by Muon, the tables and vectors by AdamW."""
-    schedule: Literal["cosine", "linear"] = "cosine"
-    """After the warm-up: cosine decay, or a constant rate and a linear way down over warmdown_fraction."""
+    schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    """After the warm-up: cosine decay, a constant rate and a linear way down over warmdown_fraction, or a constant rate
+    to the end."""
     warmdown_fraction: Annotated[float, Range(1e-9, 1)] = 0.4
     """Share of the budget over which `linear` comes down, in (0, 1]."""
     order: Literal["random", "epochs"] = "random"
@@ -165,6 +166,8 @@ class TrainConfig:
     """Learning rate at the start of the warm-up and at the end, as a share of the peak."""
     warmup_fraction: Annotated[float, Range(0, 1, excludes_most=True)] = 0.05
     """Share of the budget over which the learning rate rises, in [0, 1)."""
+    warmup_amount: Annotated[int | None, Range(0, 10**30)] = None
+    """The same as an amount in the unit of the budget; null: warmup_fraction says it. A ladder sets it."""
     weight_decay: Annotated[float, Range(0, 10**9)] = 0.1
     """Decay of matrices and tables; biases and norms have none."""
     beta1: Annotated[float, Range(0, 1, excludes_most=True)] = 0.9
@@ -178,7 +181,11 @@ class TrainConfig:
     val_every_fraction: Annotated[float, Range(1e-9, 1)] = 0.1
     """Share of the budget between two figures on the val sample; one more is taken at the end."""
     val_characters: Annotated[int, COUNT] = 100_000
-    """Length of the fixed sample of val that these figures are taken on, spread over its documents."""
+    """Greatest length of the fixed sample of val that these figures are taken on, spread over its documents. A small
+    budget has a shorter sample and fewer figures, so that they take at most a tenth of the time."""
+    selection: Literal["best", "last"] = "best"
+    """Which weights are kept as best.pt and scored: those with the lowest figure on the val sample, or the final ones.
+    A ladder scores the final ones."""
     log_every_steps: Annotated[int, COUNT] = 10
     """Steps between two lines of metrics.jsonl; steps with such a figure are always logged."""
     checkpoint_every_seconds: Annotated[float, Range(0, 10**9)] = 60.0
@@ -194,6 +201,28 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
+
+
+@dataclass(frozen=True)
+class LadderConfig:
+    """Finished models at several budgets from one training: a trunk at constant rate, and a branch for each budget."""
+
+    rungs: Annotated[int, Range(1, 20)] = 5
+    """Budgets: train.budget.amount T, T/2, T/4 and so on, so many of them."""
+    way_down: Annotated[float, Range(1e-9, 1)] = 0.25
+    """Share of each budget over which its branch brings the learning rate down linearly to zero, in (0, 1]."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+    def amounts(self, budget: Budget) -> tuple[int, ...]:
+        """The budgets' amounts, ascending; a half is rounded down. Raises ConfigError where one would be nothing."""
+        least = 2 ** (self.rungs - 1)
+        require(
+            budget.amount >= least,
+            f"rungs: {self.rungs} need a budget of at least {least:,} {budget.unit}, found {budget.amount:,}",
+        )
+        return tuple(budget.amount >> halvings for halvings in reversed(range(self.rungs)))
 
 
 @dataclass(frozen=True)

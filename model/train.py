@@ -39,7 +39,7 @@ def train(
     state = processes.main_first(saved)
     if state is not None and state["finished"]:  # before a model and an optimizer are built, which takes seconds
         return _finished(spec.folder, state)
-    with contextlib.ExitStack() as turn, _threads(spec.train_config.num_threads):
+    with contextlib.ExitStack() as turn, threads(spec.train_config.num_threads):
         processes.only_main(lambda: turn.enter_context(alone(spec.folder, patience_seconds=0.0)))
         state = processes.main_first(saved)  # once more: before the lock another process may have trained
         if state is not None and state["finished"]:
@@ -57,7 +57,7 @@ def _finished(folder: Path, state: dict[str, Any]) -> TrainResult:
 
 
 @contextlib.contextmanager
-def _threads(number: int | None) -> Iterator[None]:
+def threads(number: int | None) -> Iterator[None]:
     """Let torch have `number` threads, or leave it its own choice."""
     before = torch.get_num_threads()
     if number is not None:

@@ -17,6 +17,7 @@ from compare.experiment import Contestant, Experiment
 from compare.options import Parser
 from data.files import write_text
 from data.numbers import NullAs, Range, notes
+from model.settings import LadderConfig
 
 PATH = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 WIDTH = 118
@@ -40,6 +41,8 @@ TOP_LEVEL = {
     "evaluate": "How a trained model is scored; see [evaluate](#evaluate).",
     "seeds": "A list of seeds, such as `[1, 2, 3]`. Every contestant is trained once with each. Default: once, with "
     "`train.seed`. A file may not give both.",
+    "ladder": "Finished models at several budgets from one training; see [ladder](#ladder). Default: `null`, the whole "
+    "budget only.",
     "baseline": "The contestant that the verdict compares the others with. Default: `char`, else the first.",
     "root": "The folder below which all files of the experiment are written. Default: `.`, the working directory.",
 }
@@ -55,6 +58,10 @@ NOTES = {
     "model": "The vocabulary size is not a setting: the program takes it from the tokenizer. `preset: modern` turns "
     "on {switches}. It also makes `optimizer: muon` and `schedule: linear` the defaults of the train block.",
     "train": "The unit of `budget` decides what is equal for all contestants.",
+    "ladder": "`ladder: {{}}` takes these defaults. Every rung has `schedule: linear` with `way_down` as "
+    "`warmdown_fraction`, `min_learning_rate_ratio: 0`, `selection: last`, and the same warm-up: "
+    "`train.warmup_amount`, or `train.warmup_fraction` of the smallest budget. A run with these settings and the "
+    "budget of a rung, without a ladder, gives the same weights.",
 }
 
 
@@ -70,6 +77,7 @@ def settings_page() -> str:
         "train": train,
         "train.budget": typing.get_type_hints(train)["budget"],
         "evaluate": types_of["evaluate"],
+        "ladder": LadderConfig,
     }
     parts = ["# Settings", INTRODUCTION, "## The file", _list(TOP_LEVEL)]
     for name, cls in blocks.items():

@@ -21,6 +21,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     experiment = cli.experiment_of(cli.parser(__doc__).parse_args(argv))
     check_is_sweep(experiment)
     steps = Steps(experiment)
+    if experiment.ladder is not None:
+        steps.echo("sweep: the figures are those of the ladder's whole budget")
     sweep = sweep_of(experiment, steps.entries())
     reports = experiment.layout.reports
     if sweep_is_up_to_date(reports, sweep):

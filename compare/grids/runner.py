@@ -27,6 +27,8 @@ def run_grid(steps: Steps, grid: Grid) -> dict[str, Any]:
     """
     experiment = steps.experiment
     steps.check()
+    if experiment.ladder is not None:
+        steps.echo("tune: a run of the grid has the ladder's way down and no rungs of its own")
     contestants = {name: _tune(steps, name, grid) for name in experiment.contestants}
     return seal(
         {
@@ -42,7 +44,9 @@ def run_grid(steps: Steps, grid: Grid) -> dict[str, Any]:
 def _tune(steps: Steps, name: str, grid: Grid) -> dict[str, Any]:
     seed = steps.experiment.seeds_of(name)[0]
     first = steps.spec(name, seed)
-    shared = dataclasses.replace(first.train_config, budget=grid.budget)
+    # With a ladder the spec warms up over a share of the smallest rung; a short run warms up over a share of its own.
+    warmup_amount = steps.experiment.train_config(name, seed).warmup_amount
+    shared = dataclasses.replace(first.train_config, budget=grid.budget, warmup_amount=warmup_amount)
     tried = []
     for rate in grid.rates:
         spec = dataclasses.replace(

@@ -31,8 +31,9 @@ CAUTION = (
     "These are the best rates under this budget; one many times longer may favour somewhat lower rates.\n"
     "The val sample decides, test is not looked at."
 )
-# What a grid does not fix: the rate it varies, its own budget, and the seed, of which it takes the first.
-_FREE_FOR_RATES = FREE_SETTINGS | {"learning_rate", "budget", "seed"}
+# What a grid does not fix: the rate it varies, its own budget, and the seed, of which it takes the first. A ladder's
+# warm-up is an amount, and a share of another budget than the grid's.
+_FREE_FOR_RATES = FREE_SETTINGS | {"learning_rate", "budget", "seed", "warmup_amount"}
 
 
 @dataclass(frozen=True)

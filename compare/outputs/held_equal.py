@@ -5,7 +5,7 @@ from typing import Any
 
 from compare.experiment import Experiment
 from compare.figures import NO_FIGURE, figure
-from compare.runs import Entry
+from compare.runs import Entry, Run
 from compare.table import Row
 from tokenizer.base import Tokenizer
 
@@ -68,6 +68,11 @@ def _of_the_runs(entry: Entry) -> dict[str, tuple[str, ...]]:
             if key not in _ABOUT_THE_TOKENIZER | _TOLD_ELSEWHERE:
                 found.setdefault(key, {})[_shown(value)] = None
     return {key: tuple(values) for key, values in found.items()}
+
+
+def settings_in_words(run: Run) -> str:
+    """All resolved settings of `run`, as an experiment file has them."""
+    return ", ".join(f"{key} {_shown(value)}" for key, value in _flat(run.report.settings, "").items())
 
 
 def _of_the_tokenizer(tokenizer: Tokenizer | None) -> dict[str, tuple[str, ...]] | None:

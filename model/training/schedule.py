@@ -1,25 +1,34 @@
-"""The learning rate and the times of evaluation, as pure functions of a run's progress."""
+"""The learning rate and the times of evaluation, as pure functions of what a run has spent."""
 
 import math
 
+from model.settings import TrainConfig
 
-def learning_rate_factor(
-    progress: float, *, warmup_fraction: float, minimum: float, warmdown_fraction: float | None = None
-) -> float:
-    """Share of the peak learning rate at `progress` in [0, 1]: linear warm-up, then cosine decay.
 
-    With `warmdown_fraction` the rate stays at its peak instead and comes down linearly over that last share. All
-    begin and end at `minimum`, so that even a run of one step learns something.
+def learning_rate_factor(config: TrainConfig, spent: float) -> float:
+    """Share of the peak learning rate after `spent` of the budget, in its unit: linear warm-up, then the schedule.
+
+    `cosine` decays over all the rest; `linear` stays at the peak and comes down over the last `warmdown_fraction`;
+    `constant` stays. The warm-up begins and the ways down end at `min_learning_rate_ratio`. Before its way down
+    `linear` gives exactly what `constant` gives, for every budget with the same `warmup_amount`.
     """
-    progress = min(max(progress, 0.0), 1.0)
-    if progress < warmup_fraction:
-        height = progress / warmup_fraction
-    elif warmdown_fraction is not None:
-        height = min(1.0, (1.0 - progress) / warmdown_fraction)
+    progress = min(max(spent / config.budget.amount, 0.0), 1.0)
+    if config.warmup_amount is None:
+        warmup_fraction = config.warmup_fraction
+        warmed_up = progress / warmup_fraction if warmup_fraction else 1.0
+    else:
+        warmup_fraction = config.warmup_amount / config.budget.amount
+        warmed_up = spent / config.warmup_amount if config.warmup_amount else 1.0
+    if warmed_up < 1.0:
+        height = warmed_up
+    elif config.schedule == "constant":
+        height = 1.0
+    elif config.schedule == "linear":
+        height = min(1.0, (1.0 - progress) / config.warmdown_fraction)
     else:
         decayed = (progress - warmup_fraction) / (1.0 - warmup_fraction)
         height = 0.5 * (1.0 + math.cos(math.pi * decayed))
-    return minimum + (1.0 - minimum) * height
+    return config.min_learning_rate_ratio + (1.0 - config.min_learning_rate_ratio) * height
 
 
 def is_evaluation_due(before: float, after: float, every: float) -> bool:

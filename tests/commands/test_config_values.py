@@ -23,7 +23,7 @@ from data.corpus import CorpusConfig
 from data.errors import ConfigError, DataError, UserError
 from data.numbers import Range, notes, read_number, read_whole
 from data.yaml_file import MOST_BYTES, parse_yaml
-from model.settings import Budget, EvaluateConfig, MiniGPTConfig, TrainConfig
+from model.settings import Budget, EvaluateConfig, LadderConfig, MiniGPTConfig, TrainConfig
 from scripts import from_make
 from tokenizer.studies.study import StudyConfig
 from tokenizer.train import TokenizerConfig
@@ -381,6 +381,7 @@ CONFIGS: dict[type, dict[str, Any]] = {
     TrainConfig: {},
     MiniGPTConfig: {"vocab_size": 50},
     EvaluateConfig: {},
+    LadderConfig: {},
     TokenizerConfig: {"kind": "char_bpe", "vocab_size": 300},
     CorpusConfig: {"source": "hub", "dataset": "a/b"},
     StudyConfig: {},

@@ -166,7 +166,7 @@ def test_own_settings_survive_later_steps_until_the_configuration_changes(chain:
     assert edited.tokenizer("bpe").vocab_size == 50
 
 
-def test_the_verb_tokenizer_without_own_settings_means_the_configuration(chain: Path) -> None:
+def test_the_command_tokenizer_without_own_settings_means_the_configuration(chain: Path) -> None:
     steps_of(chain)[0].tokenizer("bpe", own_settings={"vocab_size": 40})
     assert steps_of(chain)[0].tokenizer("bpe", own_settings={}).vocab_size == 60
 
@@ -179,7 +179,7 @@ def test_own_settings_survive_new_training_text(chain: Path) -> None:
     assert any("= 40; stopped" in line for line in lines)  # trained again, under the same settings
 
 
-def test_a_damaged_tokenizer_file_stops_other_verbs_and_is_replaced_by_its_own(chain: Path) -> None:
+def test_a_damaged_tokenizer_file_stops_other_commands_and_is_replaced_by_its_own(chain: Path) -> None:
     path = chain / "run/tokenizer/bpe_tokenizer.json"
     steps_of(chain)[0].tokenizer("bpe")
     good = path.read_bytes()
@@ -380,7 +380,7 @@ def test_a_run_of_the_former_version_is_refused_and_still_writes(
     for name in (checkpoint.LAST, checkpoint.BEST):
         path = chain / "run/checkpoints/char" / name
         torch.save(torch.load(path, weights_only=True) | {"training_version": checkpoint.TRAINING_VERSION - 1}, path)
-    with pytest.raises(CheckpointError, match=r"by version 1 of the training.*`make train-char FORCE=1`"):
+    with pytest.raises(CheckpointError, match=r"by version 2 of the training.*`make train-char FORCE=1`"):
         steps_of(chain)[0].train("char")
     sample.main(["--config", str(chain / "words.yaml"), "--contestant", "char", "--tokens", "5", "--prompt", "the"])
     assert len(capsys.readouterr().out) == len("the") + 5 + 1

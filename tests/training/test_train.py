@@ -206,7 +206,10 @@ def test_auto_dtype_is_float32_on_every_cpu(monkeypatch):
 
 def test_the_linear_schedule_stays_at_its_peak_and_comes_down_at_the_end():
     def rate(progress):
-        return learning_rate_factor(progress, warmup_fraction=0.1, minimum=0.1, warmdown_fraction=0.4)
+        config = tiny_train(
+            budget=Budget("tokens", 1000), warmup_fraction=0.1, min_learning_rate_ratio=0.1, schedule="linear"
+        )
+        return learning_rate_factor(config, 1000 * progress)
 
     assert rate(0.0) == pytest.approx(0.1)
     assert rate(0.1) == rate(0.3) == rate(0.6) == pytest.approx(1.0)
@@ -243,7 +246,7 @@ def test_one_seed_gives_one_run_and_another_seed_another(house, uninterrupted, t
 
 
 def test_evaluating_more_often_changes_no_loss(house, uninterrupted, tmp_path):
-    run(house, tmp_path, tiny_train(val_every_fraction=0.08))
+    run(house, tmp_path, tiny_train(val_every_fraction=0.08, val_characters=2))
     often, seldom = json_lines(tmp_path / "metrics.jsonl"), json_lines(uninterrupted / "metrics.jsonl")
     assert sum("val_sample_bits_per_char" in record for record in often) == 12
     assert sum("val_sample_bits_per_char" in record for record in seldom) == 4
@@ -487,14 +490,15 @@ def test_a_progress_bar_shows_loss_and_bits(house, tmp_path, capsys):
 
 def test_the_learning_rate_rises_then_falls_as_a_function_of_progress():
     def rate(progress):
-        return learning_rate_factor(progress, warmup_fraction=0.1, minimum=0.2)
+        config = tiny_train(budget=Budget("tokens", 1000), warmup_fraction=0.1, min_learning_rate_ratio=0.2)
+        return learning_rate_factor(config, 1000 * progress)
 
     assert rate(0.0) == pytest.approx(0.2)
     assert rate(0.05) == pytest.approx(0.6)
     assert rate(0.1) == pytest.approx(1.0)
     assert rate(0.55) == pytest.approx(0.6)
     assert rate(1.0) == rate(1.7) == pytest.approx(0.2)
-    assert learning_rate_factor(0.0, warmup_fraction=0.0, minimum=0.2) == pytest.approx(1.0)
+    assert learning_rate_factor(tiny_train(warmup_fraction=0.0), 0.0) == pytest.approx(1.0)
 
 
 def test_evaluations_are_due_at_multiples_and_at_the_end():
