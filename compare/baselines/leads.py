@@ -33,12 +33,12 @@ def lead_over(
     units = document_units(runs)
     if np.count_nonzero(units.num_chars) < 2:
         units = block_units(runs, block_characters)
-    baseline = bits_per_char * units.num_chars
+    baseline: Float64Array = bits_per_char * units.num_chars.astype(np.float64)
     if nats is not None:
         ends = np.cumsum(units.num_chars)
         sums = np.concatenate([[0.0], np.cumsum(nats)]) / math.log(2)
         baseline = sums[ends] - sums[ends - units.num_chars]
-    text = over_text(units.bits.mean(axis=0), baseline, units.num_chars)
+    text = over_text(np.asarray(units.bits.mean(axis=0), np.float64), baseline, units.num_chars)
     if text is None:
         return None
     leads = [run.bits_per_char - bits_per_char for run in runs]

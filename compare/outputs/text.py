@@ -88,7 +88,7 @@ def _beaten(comparison: Comparison, baseline: BaselineLine) -> str:
     if len(names) < len(comparison.rows):
         return words
     if baseline.lead is None:
-        return f"{words}; no interval of the lead: the test text is too short"
+        return f"{words}; no interval of the lead"
     doubt = "" if baseline.lead.low > 0.0 else ", not decided"
     return f"{words}; lead over the best {baseline.lead} (95 %{doubt})"
 
