@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from compare.baselines.kept_ngram import kept_ngram
+from compare.baselines.leads import lead_over
 from compare.baselines.mixture import mixture_of
 from compare.baselines.ngram_search import NGram
-from compare.baselines.scores import BASELINES, baselines_of
+from compare.baselines.scores import BASELINES, NGRAM, baselines_of
 from compare.bits_by.divide import where_bits_go
 from compare.certainty import verdict
 from compare.certainty.pairs import summarize
@@ -203,6 +204,19 @@ def write_comparison(
     return comparison
 
 
+def _baseline_lines(
+    folder: Path, entries: Sequence[Entry], materials: Materials, ngram: NGram, echo: Callable[[str], None]
+) -> tuple[BaselineLine, ...]:
+    """Every baseline, with its lead over the contestant that needs the fewest bits."""
+    of_each = [[run.evaluations["test"] for run in entry.runs] for entry in entries]
+    best = min(of_each, key=lambda runs: sum(run.bits_per_char for run in runs))
+    found = baselines_of(materials.splits, folder, ngram=ngram, echo=echo)
+    by_character = {NGRAM: ngram.nats["test"]}
+    return tuple(
+        BaselineLine(**one, lead=lead_over(best, one["bits_per_char"], by_character.get(one["name"]))) for one in found
+    )
+
+
 def verdict_json(comparison: Comparison) -> dict[str, Any]:
     """What verdict.json holds; `compare.certainty.verdict.as_json` says what its keys mean."""
     return verdict.as_json(
@@ -236,7 +250,7 @@ def _compared(
         ),
         rows=tuple(row_of(entry, has_words=has_words) for entry in entries),
         not_held_equal=tuple(_not_held_equal(folder, experiment, entries, materials)),
-        baselines=tuple(BaselineLine(**one) for one in baselines_of(materials.splits, folder, ngram=ngram, echo=echo)),
+        baselines=_baseline_lines(folder, entries, materials, ngram, echo),
         details=Details(
             where_bits_go=where_bits_go(
                 {entry.name: entry.evaluation("test") for entry in entries}, test_text, train_text
