@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from data.errors import DivergedError, command
 from model import checkpoint
@@ -86,10 +85,10 @@ class Stepper:
         inputs, targets = self.windows.batch(self.spent.steps)
         num_chars = int(self.token_num_chars[targets].sum())
         loss_nats = gradient.backward(inputs, targets)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.gradient_clip)
+        norm = gradient.clip(config.gradient_clip)
         self._require_finite(loss_nats, "loss")
-        self._require_finite(norm.item(), "gradient")
-        self.optimizer.step(self.learning_rate)
+        self._require_finite(norm, "gradient")
+        self.optimizer.step(self.learning_rate, gradient.gradient)
         if config.ema_decay > 0.0:
             with torch.no_grad():
                 weights = list(self.model.state_dict().values())
