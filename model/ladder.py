@@ -8,6 +8,7 @@ scored: they come down to a rate of zero, and the same rule for all budgets keep
 
 import contextlib
 import dataclasses
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -161,7 +162,7 @@ def settle(ladder: Ladder) -> None:
 def kept_amounts(folder: Path, unit: str) -> set[int]:
     """The budgets in `unit` of all rungs that lie in the run folder `folder`, the one in its own place included."""
     rungs = (last.parent.name for last in folder.glob(f"{RUNGS}/*/{checkpoint.LAST}"))
-    found = {int(name) for name in rungs if name.isdecimal()}
+    found = {int(name) for name in rungs if re.fullmatch("[1-9][0-9]*", name)}
     if not (folder / checkpoint.LAST).exists():
         return found
     config = _stored_config(folder) or checkpoint.load(folder / checkpoint.LAST)["train_config"]

@@ -95,6 +95,8 @@ def test_another_setting_is_refused_with_one_command_for_all(tmp_path: Path) -> 
         (["train.warmdown_fraction=0.3"], "a ladder has ladder.way_down; remove train.warmdown_fraction"),
         (["contestants.bpe.train.selection=best"], "contestants.bpe.train.selection"),
         (["ladder.way_down=0.98"], "the warm-up takes 0.05 of the ladder's smallest budget"),
+        (["train.warmup_amount=6000"], "train.warmup_amount 6000 is not less than the budget of 6,000 characters"),
+        (["train.warmup_amount=9", "train.warmup_fraction=0.1"], "both warmup_amount and warmup_fraction are given"),
         (["train.warmup_amount=1400"], r"the warm-up takes 0.933 of the ladder's smallest budget \(1,500 characters"),
     ],
 )
