@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from data.errors import DivergedError, command
 from model import checkpoint
@@ -93,10 +92,10 @@ class Stepper:
         if self.document_prefix:  # no character of the text, though a token holds it
             num_chars -= len(self.document_prefix) * self.windows.num_targets_at(self.spent.steps, self.document_starts)
         loss_nats = gradient.backward(inputs, targets)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.gradient_clip)
+        norm = gradient.clip(config.gradient_clip)
         self._require_finite(loss_nats, "loss")
-        self._require_finite(norm.item(), "gradient")
-        self.optimizer.step(self.learning_rate)
+        self._require_finite(norm, "gradient")
+        self.optimizer.step(self.learning_rate, gradient.gradient)
         if config.ema_decay > 0.0:
             with torch.no_grad():
                 weights = list(self.model.state_dict().values())
