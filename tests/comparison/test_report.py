@@ -177,7 +177,7 @@ def test_the_pair_and_the_verdict_are_those_of_the_means(finished: Finished) -> 
 
 def test_verdict_json_is_the_verdict_for_programs(finished: Finished) -> None:
     summary, found = finished.summary, read_json(finished.folder / "verdict.json")
-    assert (found["version"], found["answer"], found["baseline"]) == (1, summary["answer"], "char")
+    assert (found["version"], found["answer"], found["baseline"]) == (2, summary["answer"], "char")
     assert found["stronger_than_all_models"] == summary["stronger"]
     assert (found["documents"], found["seeds"], found["training_noise"]) == (2, [1, 2], "measured")
     [pair], [own] = found["pairs"], summary["statistics"]["pairs"]
