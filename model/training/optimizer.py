@@ -30,8 +30,8 @@ def orthogonalize(stacks: list[torch.Tensor]) -> list[torch.Tensor]:
 
     Five Newton-Schulz steps of Jordan et al. 2024 (Muon) leave the singular values between 0.7 and 1.2. Each multiplies
     from the left by a polynomial of X X^T, so all are taken on that small square, for all stacks of one m together, and
-    X comes in once at the end. Fewer steps from a tighter bound of the largest singular value, and five from it, learned
-    less per step: they enlarge the small singular values more (docs/benchmarks.md).
+    X comes in once at the end. Starting from a tighter bound of the largest singular value learned less per step, with
+    five steps and with fewer (docs/benchmarks.md).
     """
     found: dict[int, torch.Tensor] = {}
     for m in sorted({stack.shape[1] for stack in stacks}):
