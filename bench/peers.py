@@ -27,6 +27,8 @@ HF = "tokenizers"
 TIKTOKEN, TIKTOKEN_2 = "tiktoken, 1 thread", "tiktoken, 2 threads"
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 TINY = "It's 12 small words, and then some more: one, two, three!\n" * 50
+WARM = TINY * 60
+"""Long enough that ours loads its engine, which it does not do for small texts; nothing timed may wait for that."""
 # What each is given: gigatoken and ours take a file as one text, the others line by line. White space at the ends of
 # lines is cut differently in the two ways, so each is compared with HF's merges on what it was given.
 ONE_TEXT = (OURS, "gigatoken")
@@ -140,8 +142,8 @@ def hf_alphabet() -> list[str]:
 
 def learned(engine: str, trained: Any) -> Learned:
     """What was learned, in order, as bytes; nothing from SentencePiece, whose merges nothing here could equal."""
-    from tokenizer.bpe import merge_strings
     from tokenizer.bytelevel import BYTE_OF_CHARACTER
+    from tokenizer.vocabulary import merge_strings
 
     def spelled(pairs: Sequence[Sequence[str]]) -> Learned:
         return [tuple(bytes(map(BYTE_OF_CHARACTER.__getitem__, half)) for half in pair) for pair in pairs]
@@ -180,7 +182,8 @@ def encoders(versions: Sequence[str]) -> list[str]:
 def write_vocabulary(folder: Path, trained: Any, corpus: Path, vocab_size: int, versions: Sequence[str]) -> None:
     """Write our trained merges as each engine wants to read them; SentencePiece gets a model of its own."""
     from data.files import atomic_write, write_text
-    from tokenizer.bpe import BPETokenizer, merge_strings
+    from tokenizer.bpe import BPETokenizer
+    from tokenizer.vocabulary import merge_strings
 
     alphabet = hf_alphabet()
     ours = BPETokenizer(alphabet, merge_strings(alphabet, trained), kind="byte_bpe", split_pattern="gpt2")

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from bench import peers, texts
-from bench.peers import ENCODERS, HF, ONE_TEXT, OURS, PEERS, TIKTOKEN, TINY, TRAINERS
+from bench.peers import ENCODERS, HF, ONE_TEXT, OURS, PEERS, TIKTOKEN, TINY, TRAINERS, WARM
 from bench.texts import BenchText, Line, Prepare, Processes, timed
 from compare import cli
 from compare.options import whole
@@ -28,10 +28,11 @@ from data.config import did_you_mean, require
 from data.files import write_json, write_text
 from data.numbers import Range
 from tokenizer import reference
-from tokenizer.bpe import BPEKind, BPETokenizer, merge_strings
+from tokenizer.bpe import BPEKind, BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.char import Alphabet, alphabet_of
 from tokenizer.train import TokenizerConfig, learn_merges
+from tokenizer.vocabulary import merge_strings
 
 VOCAB_SIZES = (4096, 8192, 32_000)  # for training
 VOCAB_SIZE = 8192  # for encoding and for the large file
@@ -56,7 +57,9 @@ class Bench:
         self.trainers = [name for name in TRAINERS if name in (OURS, *self.versions)]
         self.lines: list[Line] = []
         self.tiny = folder / "tiny.txt"
+        self.warm = folder / "warm.txt"
         write_text(self.tiny, TINY)
+        write_text(self.warm, WARM)
 
     def measure(
         self, row: str, num_bytes: int, calls: Mapping[str, Prepare], processes: Processes | None = None
@@ -106,7 +109,7 @@ def large(bench: Bench) -> None:
 
 def _train(bench: Bench, text: BenchText, vocab_size: int) -> tuple[dict[str, Line], dict[str, Any]]:
     def prepare(name: str) -> Callable[[], Any]:
-        TRAINERS[name](bench.tiny, _TINY_VOCAB_SIZE)  # imports, and compiles
+        TRAINERS[name](bench.warm, _TINY_VOCAB_SIZE)  # imports, and loads compiled kernels
         return partial(TRAINERS[name], text.path, sizes[name])
 
     sizes = {name: peers.vocab_size_for(name, vocab_size, text.num_distinct_bytes) for name in bench.trainers}
@@ -124,7 +127,7 @@ def unsplit(bench: Bench) -> None:
     what = f"{corpus.name}, characters, no split pattern, {UNSPLIT_VOCAB_SIZE:,} tokens"
     config = TokenizerConfig("char_bpe", UNSPLIT_VOCAB_SIZE)
     learn = partial(learn_merges, base_tokens=base, config=config, num_merges=UNSPLIT_VOCAB_SIZE - len(base))
-    learn([corpus.text[:1000]])  # loads the kernels
+    learn([corpus.text[:200_000]])  # loads the kernels
     lines, results = bench.measure(f"train {what}", corpus.num_bytes, {OURS: lambda: partial(learn, [corpus.text])})
     ours, training = lines[OURS], results[OURS]
     naive = partial(
@@ -144,7 +147,7 @@ def unsplit(bench: Bench) -> None:
     bench.lines.append(Line(ours.row, "naive loop, extrapolated", corpus.num_bytes, [extrapolated]))
 
     merges = merge_strings(base, training)
-    BPETokenizer(base, merges).encode_documents([corpus.text[:1000]])  # loads the kernels
+    BPETokenizer(base, merges).encode_documents([corpus.text[:20_000]])  # loads the kernels
     calls = {OURS: lambda: partial(BPETokenizer(base, merges).encode_documents, corpus.documents())}
     lines, results = bench.measure(f"encode {what}, cold", corpus.num_bytes, calls)
     ours = lines[OURS]
@@ -168,7 +171,7 @@ def encode(bench: Bench) -> None:
 
 def _encode(bench: Bench, folder: Path, form: str, names: Sequence[str], texts: Callable[[], list[str]]) -> None:
     def prepare(name: str) -> Callable[[], Any]:
-        ENCODERS[name](folder)([TINY])  # imports, and compiles
+        ENCODERS[name](folder)([WARM])  # imports, and loads compiled kernels
         return partial(ENCODERS[name](folder), texts())
 
     stored = folder / f"{form}.json"
@@ -200,7 +203,8 @@ def _run(bench: Bench, what: str, config: TokenizerConfig, base: Sequence[str]) 
     def encoder() -> Callable[[Sequence[str]], Any]:
         return BPETokenizer(base, merges, kind=kind, split_pattern=config.split_pattern).encode_documents
 
-    encoder()(["aa"])  # loads the kernels
+    learn(["a" * len(WARM)])  # loads the kernels
+    encoder()(["a" * len(WARM)])
     doors: dict[str, Callable[[], Callable[..., Any]]] = {"train": lambda: learn, "encode": encoder}
     for verb, door in doors.items():
         row = f'{verb} "a" * {RUN_LENGTH:,}, {what}'

@@ -10,7 +10,7 @@ from compare.baselines.kept_ngram import kept_ngram
 from compare.baselines.mixture import mixture_of
 from compare.baselines.ngram_search import NGram
 from compare.baselines.scores import BASELINES, baselines_of
-from compare.bits_by import where_bits_go
+from compare.bits_by.divide import where_bits_go
 from compare.certainty import verdict
 from compare.certainty.pairs import summarize
 from compare.clean_part import CleanPart, clean_part, is_clean
@@ -36,7 +36,7 @@ from data.splits import Split
 from model.report import SCORED, SCORER_VERSION
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
-from tokenizer.studies.intrinsic import intrinsic_of
+from tokenizer.studies.intrinsic import Intrinsic, intrinsic_of
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
 VERDICT, CSV, LATEX = "verdict.json", "table.csv", "table.tex"
@@ -81,6 +81,7 @@ def comparison_inputs(
     folder: Path, entries: Sequence[Entry], experiment: Experiment, materials: Materials
 ) -> dict[str, Any]:
     """Everything that a comparison is made from, in the order in which it shows it."""
+    sweep = sweep_of_this_text(folder, entries, experiment.layout)
     settings = {
         "experiment": experiment.name,
         "contestants": list(experiment.contestants.values()),
@@ -92,8 +93,10 @@ def comparison_inputs(
         "scorer_version": SCORER_VERSION,
         # What other commands found; `folder` is where they leave it.
         "not_held_equal": _not_held_equal(folder, experiment, entries, materials),
-        "sweep": sweep_of_this_text(folder, entries, experiment.layout),
-        "marginal": marginal_of_these_runs(folder, entries),
+        "sweep": None if sweep is None else sweep.as_json(),
+        "marginal": {
+            name: one.as_json(passages=False) for name, one in marginal_of_these_runs(folder, entries).items()
+        },
     }
     return inputs_of(
         VERSION,
@@ -186,7 +189,7 @@ def _compared(
     test_text, train_text = materials.splits["test"].text, materials.splits["train"].text
     has_words = is_divided_by_spaces(test_text)
     marginal = marginal_of_these_runs(folder, entries)
-    bounds = [MarginalBound.from_json(name, found) for name, found in marginal.items()]
+    bounds = [MarginalBound.of(name, measured) for name, measured in marginal.items()]
     ngram = kept_ngram(materials.splits, folder, echo=echo)
     return Comparison(
         experiment=experiment.name,
@@ -226,7 +229,7 @@ def _clean_part(entries: Sequence[Entry], materials: Materials, ngram: NGram) ->
     return clean_part(clean, evaluations, ngram.nats["test"])
 
 
-def _intrinsic(entry: Entry, materials: Materials) -> dict[str, Any]:
+def _intrinsic(entry: Entry, materials: Materials) -> Intrinsic:
     parameters = entry.runs[0].report.parameters
     return intrinsic_of(
         materials.tokenizers[entry.name],

@@ -1,5 +1,6 @@
 """JSON files of this program, read with a check of their shape: what is wrong is said with the mending command."""
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -68,3 +69,12 @@ def _found(value: Any) -> str:
         return f"{_WORDS[type(value)]} of {len(value)}"
     shown = "null" if value is None else repr(value)
     return shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
+
+
+def plain(value: Any) -> Any:
+    """A dataclass, and all that it holds, as JSON has it: fields by name in their order, tuples as lists."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list | tuple) else value

@@ -2,18 +2,16 @@
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from compare import cli
-from compare.marginal.estimate import JSON, VERSION, as_text, marginal_gap
+from compare.marginal.estimate import VERSION, as_text, marginal_gap
 from compare.marginal.passages import choose_passages
+from compare.marginal.result import MeasuredRun
+from compare.marginal.stored import JSON, store
 from compare.options import whole
 from compare.steps import Steps
-from data.errors import DataError
-from data.files import read_json, sha256_file, write_json
-from data.inputs import borders_sha256, is_sealed, seal
-from data.lock import alone
+from data.files import sha256_file
+from data.inputs import borders_sha256
 from data.numbers import COUNT, SEED, Range
 from model import checkpoint
 
@@ -46,37 +44,21 @@ def main(argv: Sequence[str] | None = None) -> None:
         num_chars=arguments.characters,
         seed=arguments.seed,
     )
-    result = marginal_gap(
+    gap = marginal_gap(
         model, tokenizer, passages, samples=arguments.samples, seed=arguments.seed, progress=sys.stderr.isatty()
     )
-    provenance = {
-        "version": VERSION,
-        "test_text_sha256": test.sha256,
-        "test_borders_sha256": borders_sha256(test.document_offsets),
-        "tokenizer_fingerprint": tokenizer.fingerprint(),
-        "checkpoint_sha256": sha256_file(folder / checkpoint.BEST),
-    }
+    measured = MeasuredRun(
+        version=VERSION,
+        test_text_sha256=test.sha256,
+        test_borders_sha256=borders_sha256(test.document_offsets),
+        tokenizer_fingerprint=tokenizer.fingerprint(),
+        checkpoint_sha256=sha256_file(folder / checkpoint.BEST),
+        gap=gap,
+    )
     path = steps.layout.reports / JSON
-    with alone(path):  # others of another process, which may end at the same time, must not be lost
-        write_json(path, {**_others(path, provenance), name: seal({**provenance, **result})})
-    print(as_text(name, result))
+    store(path, name, measured)
+    print(as_text(name, gap))
     steps.echo(f"marginal: wrote {path}")
-
-
-def _others(path: Path, provenance: dict[str, Any]) -> dict[str, Any]:
-    """What earlier calls found for the other contestants on the same test text; a damaged file holds nothing."""
-    if not path.exists():
-        return {}
-    try:
-        stored = read_json(path)
-    except DataError:
-        return {}
-    same = ("version", "test_text_sha256", "test_borders_sha256")
-    return {
-        name: found
-        for name, found in (stored.items() if isinstance(stored, dict) else ())
-        if is_sealed(found) and all(found.get(key) == provenance[key] for key in same)
-    }
 
 
 if __name__ == "__main__":

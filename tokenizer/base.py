@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from data.files import canonical_json
 
+UInt8Array = NDArray[np.uint8]
+Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
+UInt64Array = NDArray[np.uint64]
 
 
 @runtime_checkable

@@ -6,14 +6,15 @@ string. At byte level the base tokens are the 256 bytes, spelled as GPT-2 spells
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import regex
 
 from data.errors import TokenizerError
 from data.files import write_json
-from tokenizer.base import Int64Array, fingerprint_of
+from tokenizer import small
+from tokenizer.base import Int32Array, Int64Array, fingerprint_of
 from tokenizer.bytelevel import (
     BYTE_CHARACTERS,
     BYTE_OF_CHARACTER,
@@ -23,22 +24,20 @@ from tokenizer.bytelevel import (
     utf8,
 )
 from tokenizer.char import Alphabet, check_ids
-from tokenizer.engine import kernels
-from tokenizer.engine import loop as engine
-from tokenizer.engine.cuts import NEVER, Cuts, cuts_of
-from tokenizer.engine.encode import encode_short, encode_texts
-from tokenizer.engine.intern import text_bytes
-from tokenizer.engine.kernels import Int32Array
-from tokenizer.engine.piece import MergeTable
+from tokenizer.learn import learn
 from tokenizer.pretokenize import SplitPattern, pretokenize
-from tokenizer.reference import TieBreak, Training
+from tokenizer.reference import TieBreak
 from tokenizer.stored import FILE_TYPES, StoredTokenizer, named, read_tokenizer_file
-from tokenizer.vocabulary import build_tokens, check_special_tokens
+from tokenizer.vocabulary import build_tokens, check_special_tokens, check_target, merge_strings
+
+if TYPE_CHECKING:  # it brings numba, which small texts do not wait for
+    from tokenizer.engine.encoder import Encoder
 
 BPEKind = Literal["char_bpe", "byte_bpe"]
 _KINDS: tuple[BPEKind, ...] = get_args(BPEKind)
 _SHORT_TEXT = 2_000  # characters
-_GROUP_CHARACTERS = 1 << 26  # characters encoded in one go
+_PLAIN_CHARACTERS = 10_000
+"""So many characters a tokenizer encodes in plain Python; then it loads the engine, which takes a second."""
 
 
 class BPETokenizer:
@@ -78,13 +77,11 @@ class BPETokenizer:
         self.stoi = {token: index for index, token in enumerate(self.tokens)}
         self.itos = dict(enumerate(self.tokens))
         self.special_tokens = check_special_tokens(special_tokens, len(self.tokens))
-        self._ranks = kernels.build_ranks(self._pairs)
-        self._low_ranks = kernels.build_low_ranks(self._pairs, len(self.base_tokens))
-        self._latest_table: MergeTable | None = None
-        self._latest_cuts: tuple[int, Cuts] | None = None
         self.token_bytes = [self._bytes_of(token) for token in self.tokens]
         self.token_bytes += [utf8(token) for token in self.special_tokens]
-        self._encode_short("", None)  # loads the kernel's machine code now, so that the first text does not wait for it
+        self._rank_of = {(left, right): rank for rank, (left, right) in enumerate(self._pairs.tolist())}
+        self._engine: Encoder | None = None
+        self._num_plain_characters = 0
 
     @classmethod
     def train(
@@ -101,11 +98,8 @@ class BPETokenizer:
         """
         base = sorted(set(text)) if base_tokens is None else list(base_tokens)
         check_target(target_vocab_size, len(base))
-        sequence = Alphabet(base).ids(text)
-        result = engine.train(
-            sequence,
-            np.array([0, len(sequence)], dtype=np.int64),
-            np.ones(1, dtype=np.int64),
+        result = learn(
+            [Alphabet(base).ids(text)],
             [token.encode("utf-8") for token in base],
             num_merges=target_vocab_size - len(base),
             min_pair_frequency=minimum_pair_frequency,
@@ -152,25 +146,63 @@ class BPETokenizer:
         """
         if allow_special and self.special_tokens:
             return list(self._encode_with_special(text, limit))
-        if len(text) <= _SHORT_TEXT:
-            ids: list[int] = self._encode_short(text, limit).tolist()
-        else:
-            ids = self.encode_documents([text], limit=limit)[0].tolist()
-        return ids
-
-    def _encode_short(self, text: str, limit: int | None) -> Int32Array:
-        """Ids of a text that is too short for looking for repetitions to pay."""
-        table = self._table(limit)
-        pieces = pretokenize(text, self.split_pattern)
-        raw = np.frombuffer(bytearray(utf8(text)), dtype=np.uint8)  # writable, as in long texts: one compiled kernel
-        if raw.size == len(text):
-            lengths = [len(piece) for piece in pieces]  # all ASCII
-        else:
-            lengths = [len(piece.encode("utf-8")) for piece in pieces]
-        ids: Int32Array = encode_short(raw, np.cumsum([0, *lengths], dtype=np.int64), *table)
-        if not len(ids) and text:
+        limit = self._checked(limit)
+        if self._is_for_plain_python(len(text)):
+            return self._encode_plainly([text], limit)[0]
+        if len(text) > _SHORT_TEXT:
+            ids: list[int] = self._encode_by_engine([text], limit, None)[0].tolist()
+            return ids
+        raw, pieces = utf8(text), pretokenize(text, self.split_pattern)
+        lengths = map(len, pieces) if len(raw) == len(text) else (len(piece.encode("utf-8")) for piece in pieces)
+        short: list[int] = self._encoder().short(raw, list(lengths), limit).tolist()
+        if not short and text:
             self._alphabet.ids(text)  # raises, naming what has no token
-        return ids
+        return short
+
+    def _is_for_plain_python(self, num_chars: int) -> bool:
+        """Whether the next text, of `num_chars`, is answered without the engine."""
+        self._num_plain_characters += num_chars
+        return self._engine is None and self._num_plain_characters <= _PLAIN_CHARACTERS
+
+    def _encode_plainly(self, texts: Sequence[str], limit: int) -> list[list[int]]:
+        known: dict[str, list[int]] = {}
+        encoded = []
+        for text in texts:
+            ids: list[int] = []
+            for piece in pretokenize(text, self.split_pattern):
+                if piece not in known:
+                    try:
+                        symbols = self._symbols(piece).tolist()
+                    except TokenizerError:
+                        self._name_unknown(texts)
+                        raise
+                    known[piece] = small.encode(symbols, self._rank_of, len(self.base_tokens), limit)
+                ids += known[piece]
+            encoded.append(ids)
+        return encoded
+
+    def _symbols(self, piece: str) -> Int32Array:
+        """Base ids of `piece`. Raises TokenizerError for what has none."""
+        if self.kind == "byte_bpe":
+            ids: Int32Array = self._id_of_byte[np.frombuffer(utf8(piece), dtype=np.uint8)]
+            return ids
+        return self._alphabet.ids(piece)
+
+    def _encoder(self) -> "Encoder":
+        """The engine's side of this tokenizer, loaded at its first use."""
+        if self._engine is None:
+            from tokenizer.engine.encoder import Encoder
+
+            is_bytes = self.kind == "byte_bpe"
+            self._engine = Encoder(
+                self._pairs,
+                self._id_of_byte if is_bytes else self._alphabet.id_of_code,
+                self.token_bytes[: len(self.tokens)],
+                is_bytes=is_bytes,
+                base_size=len(self.base_tokens),
+                split_pattern=self.split_pattern,
+            )
+        return self._engine
 
     def _encode_with_special(self, text: str, limit: int | None) -> Iterator[int]:
         longest_first = sorted(self.special_tokens, key=len, reverse=True)
@@ -189,47 +221,37 @@ class BPETokenizer:
     ) -> tuple[Int64Array, Int64Array]:
         """Ids of all documents and their D+1 offsets; `limit` uses only the first so many merges.
 
-        Each distinct pretoken is encoded once. Memory beside the ids is bounded: documents are taken in groups.
+        Raises TokenizerError for a character without a token, with its offset in all of the texts together.
         """
-        table = self._table(limit)
-        cuts = self._cuts(table.limit)
-        all_ids, all_offsets, total = [], [np.zeros(1, dtype=np.int64)], 0
-        for group in _groups(texts, _GROUP_CHARACTERS):
-            try:
-                ids, offsets = encode_texts(text_bytes(group), table, self.split_pattern, cuts, num_threads=num_threads)
-            except TokenizerError:  # raised again below, with every character at its offset in all of the texts
-                whole = "".join(texts)
-                utf8(whole)
-                self._alphabet.ids(whole)
-                raise
-            all_ids.append(ids)
-            all_offsets.append(offsets[1:] + total)
-            total += len(ids)
-        if len(all_ids) == 1:
-            return all_ids[0], np.concatenate(all_offsets)
-        return np.concatenate([np.zeros(0, dtype=np.int64), *all_ids]), np.concatenate(all_offsets)
+        limit = self._checked(limit)
+        if not self._is_for_plain_python(sum(map(len, texts))):
+            return self._encode_by_engine(texts, limit, num_threads)
+        encoded = self._encode_plainly(texts, limit)
+        offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+        return np.array([index for ids in encoded for index in ids], dtype=np.int64), offsets
 
-    def _table(self, limit: int | None) -> MergeTable:
-        """The first `limit` merges for the kernels; kept for the latest limit."""
+    def _encode_by_engine(
+        self, texts: Sequence[str], limit: int, num_threads: int | None
+    ) -> tuple[Int64Array, Int64Array]:
+        try:
+            return self._encoder().documents(texts, limit, num_threads=num_threads)
+        except TokenizerError:  # raised again below, with every character at its offset in all of the texts
+            self._name_unknown(texts)
+            raise
+
+    def _name_unknown(self, texts: Sequence[str]) -> None:
+        """Raise TokenizerError for characters of `texts` without a token, with their offsets in all of them."""
+        whole = "".join(texts)
+        utf8(whole)
+        if self.kind == "char_bpe":
+            self._alphabet.ids(whole)
+
+    def _checked(self, limit: int | None) -> int:
+        """How many merges are used; all of them where `limit` is None or larger."""
         limit = len(self.merges) if limit is None else min(limit, len(self.merges))
         if limit < 0:
             raise TokenizerError(f"limit is a number of merges, 0 or more; found {limit}")
-        if self._latest_table is None or self._latest_table.limit != limit:
-            is_bytes = self.kind == "byte_bpe"
-            base_ids = self._id_of_byte if is_bytes else self._alphabet.id_of_code
-            self._latest_table = MergeTable(
-                *(self._pairs, self._ranks, self._low_ranks, base_ids, is_bytes, len(self.base_tokens), limit)
-            )
-        return self._latest_table
-
-    def _cuts(self, limit: int) -> Cuts:
-        """Where no token of the first `limit` merges reaches across; kept for the latest limit."""
-        if self.split_pattern != "none":
-            return NEVER
-        if self._latest_cuts is None or self._latest_cuts[0] != limit:
-            tokens = self.token_bytes[: len(self.base_tokens) + limit]
-            self._latest_cuts = limit, cuts_of(tokens, ascii_only=self.kind == "char_bpe")
-        return self._latest_cuts[1]
+        return limit
 
     def decode(self, ids: Sequence[int], errors: str = "strict") -> str:
         """The text of `ids`. Raises TokenizerError for an id out of range and, at byte level, for ids that are not
@@ -287,34 +309,3 @@ class BPETokenizer:
         if self.trained_on is not None:
             contents["trained_on"] = self.trained_on
         write_json(path, contents)
-
-
-def check_target(target_vocab_size: int, base_size: int) -> None:
-    """Raise TokenizerError if the vocabulary could not even hold the base tokens."""
-    if target_vocab_size < base_size:
-        raise TokenizerError(
-            f"vocab_size {target_vocab_size} is below the {base_size} base tokens; the minimum here is {base_size}"
-        )
-
-
-def merge_strings(base_tokens: Sequence[str], training: Training) -> list[tuple[str, str]]:
-    """The merges of `training` as pairs of tokens."""
-    tokens = list(base_tokens)
-    pairs = []
-    for merge in training.merges:
-        left, right = (tokens[half] for half in merge.pair)
-        pairs.append((left, right))
-        tokens.append(left + right)
-    return pairs
-
-
-def _groups(texts: Sequence[str], most_characters: int) -> Iterator[Sequence[str]]:
-    """Consecutive texts of together about `most_characters`, one at least."""
-    start = size = 0
-    for index, text in enumerate(texts):
-        if index > start and size + len(text) > most_characters:
-            yield texts[start:index]
-            start, size = index, 0
-        size += len(text)
-    if start < len(texts):
-        yield texts[start:]

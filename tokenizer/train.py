@@ -1,8 +1,9 @@
 """The entry point of training: settings of a contestant and a corpus in, a tokenizer and its training history out."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +14,18 @@ from data.files import sha256_text
 from data.inputs import borders_sha256
 from data.numbers import COUNT, NullAs, Range, check_ranges
 from data.splits import Split
-from tokenizer import reference
+from tokenizer import reference, small
 from tokenizer.base import Tokenizer
-from tokenizer.bpe import BPETokenizer, check_target, merge_strings
+from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, BYTE_OF_CHARACTER, ByteTokenizer, text_of, utf8
 from tokenizer.char import Alphabet, CharTokenizer, alphabet_of
-from tokenizer.engine import loop as engine
-from tokenizer.engine.counts import PretokenCounts, character_offsets, count_pretokens
+from tokenizer.learn import is_small, learn
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.reference import TieBreak, Training
+from tokenizer.vocabulary import check_target, merge_strings
+
+if TYPE_CHECKING:  # it brings numba, which small texts do not wait for
+    from tokenizer.engine.counts import PretokenCounts
 
 Kind = Literal["char", "byte", "char_bpe", "byte_bpe"]
 Engine = Literal["fast", "reference"]
@@ -175,28 +179,33 @@ def learn_merges(
         num_merges=num_merges, min_pair_frequency=config.min_pair_frequency, tie_break=config.resolved_tie_break
     )
     if engine_name == "reference":
-        pretokens = [part for document in documents for part in pretokenize(document, config.split_pattern)]
-        return reference.train([symbols_of(pretoken).tolist() for pretoken in pretokens], base_bytes, **options)
-    if config.split_pattern != "none":
-        return learn_from_counts(
-            count_pretokens(documents, config.split_pattern), base_tokens, config, num_merges=num_merges
-        )
-    sequences = [symbols_of(document) for document in documents]
-    symbols = np.concatenate([np.zeros(0, dtype=np.int32), *sequences])
-    offsets = np.cumsum([0, *map(len, sequences)], dtype=np.int64)
-    return engine.train(symbols, offsets, np.ones(len(sequences), dtype=np.int64), base_bytes, **options)
+        parts = [part for document in documents for part in pretokenize(document, config.split_pattern)]
+        return reference.train([symbols_of(part).tolist() for part in parts], base_bytes, **options)
+    if config.split_pattern == "none":
+        return learn([symbols_of(document) for document in documents], base_bytes, **options)
+    if is_small(sum(map(len, documents))):
+        pretokens = Counter(part for document in documents for part in pretokenize(document, config.split_pattern))
+        sequences = [symbols_of(pretoken).tolist() for pretoken in pretokens]
+        return small.train(sequences, list(pretokens.values()), base_bytes, **options)
+    from tokenizer.engine.counts import count_pretokens
+
+    counts = count_pretokens(documents, config.split_pattern)
+    return learn_from_counts(counts, base_tokens, config, num_merges=num_merges)
 
 
 def learn_from_counts(
-    counts: PretokenCounts, base_tokens: Sequence[str], config: TokenizerConfig, *, num_merges: int
+    counts: "PretokenCounts", base_tokens: Sequence[str], config: TokenizerConfig, *, num_merges: int
 ) -> Training:
     """Learn merges from pretoken counts; equal to learning from the text that they were counted in."""
+    from tokenizer.engine.counts import character_offsets
+    from tokenizer.engine.loop import train
+
     if config.kind == "char_bpe":
         symbols = Alphabet(base_tokens).ids(text_of(counts.pool.tobytes()))
         offsets = character_offsets(counts.pool, counts.offsets)
     else:
         symbols, offsets = Alphabet(base_tokens).ids("".join(BYTE_CHARACTERS))[counts.pool], counts.offsets
-    return engine.train(
+    return train(
         symbols,
         offsets,
         counts.counts,

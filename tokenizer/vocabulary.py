@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from data.errors import TokenizerError
-from tokenizer.engine.kernels import Int32Array
+from tokenizer.base import Int32Array
+from tokenizer.reference import Training
 
 
 def build_tokens(base_tokens: list[str], merges: list[tuple[str, str]]) -> tuple[list[str], Int32Array]:
@@ -33,3 +34,22 @@ def check_special_tokens(special_tokens: Sequence[str], first_id: int) -> Mappin
             raise TokenizerError(f"special token {token!r} is empty, not a string, or stands twice")
         table[token] = first_id + len(table)
     return table
+
+
+def check_target(target_vocab_size: int, base_size: int) -> None:
+    """Raise TokenizerError if the vocabulary could not even hold the base tokens."""
+    if target_vocab_size < base_size:
+        raise TokenizerError(
+            f"vocab_size {target_vocab_size} is below the {base_size} base tokens; the minimum here is {base_size}"
+        )
+
+
+def merge_strings(base_tokens: Sequence[str], training: Training) -> list[tuple[str, str]]:
+    """The merges of `training` as pairs of tokens."""
+    tokens = list(base_tokens)
+    pairs = []
+    for merge in training.merges:
+        left, right = (tokens[half] for half in merge.pair)
+        pairs.append((left, right))
+        tokens.append(left + right)
+    return pairs

@@ -6,7 +6,7 @@ to choose and are lines of reference. Nothing is asked of the experiment but one
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from compare.table import as_text
 from data.errors import ConfigError, DataError
 from data.files import atomic_write, read_json, write_json
 from data.inputs import is_sealed, output_hashes, seal
+from data.shapes import plain
+from model.report_file import BudgetFacts
 from tokenizer.studies.pictures import picture_names
 from tokenizer.train import BPE_KINDS
 
@@ -39,45 +41,115 @@ def check_is_sweep(experiment: Experiment) -> None:
         )
 
 
-def sweep_of(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]:
-    """The sweep as JSON-ready data, from the reports of all runs of `experiment`; figures are of the test split, but
-    for "val_bits_per_char", of the whole of val, which decides who is "best": test is looked at once, not chosen by.
+@dataclass(frozen=True)
+class Reference:
+    """A contestant of a sweep. Figures are of the test split, but for those of val; all are means over the seeds."""
 
-    "points" are sorted by kind, split pattern and size; "vocab_size" is the number of tokens that the tokenizer has,
-    which is less than was asked for where its training ran out of pairs. "bits_per_char" is the mean over seeds,
-    "seconds" the mean time of training, "embedding_share" the share of the parameters that the token table holds.
-    "reference" is the first contestant of "references", or None. "budget" is None where contestants differ in it.
+    contestant: str
+    kind: str
+    vocab_size: int
+    """The tokens that the tokenizer has: fewer than were asked for where its training ran out of pairs."""
+    bits_per_char: float
+    bits_by_seed: tuple[float, ...]
+    val_bits_per_char: float
+    """Of the whole of val."""
+    chars_per_token: float
+    embedding_share: float
+    """The share of the parameters that the token table holds."""
+    seconds: float
+    """Of training."""
+
+
+@dataclass(frozen=True)
+class Point(Reference):
+    """A contestant whose vocabulary size was chosen."""
+
+    split_pattern: str
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Bits per character over vocabulary sizes.
+
+    Val decides who is best: test is looked at once, not chosen by.
+    """
+
+    version: int
+    experiment: str
+    test_text_sha256: str
+    test_borders_sha256: str
+    budget: BudgetFacts | None
+    """None where contestants differ in it."""
+    points: tuple[Point, ...]
+    """Sorted by kind, split pattern and size."""
+    references: tuple[Reference, ...]
+    """The contestants without a size to choose."""
+    reports: Mapping[str, tuple[str, ...]]
+    """The sha256 of every run's report.json, by contestant."""
+
+    @property
+    def best(self) -> Reference:
+        """The point or reference that needs the fewest bits per character on the whole of val."""
+        return min((*self.points, *self.references), key=lambda one: one.val_bits_per_char)
+
+    def as_json(self) -> dict[str, Any]:
+        """What sweep.json holds; `reference` is the first of the references, or None."""
+        values: dict[str, Any] = plain(self)
+        reports, references = values.pop("reports"), values.pop("references")
+        first = references[0] if references else None
+        found = {"reference": first, "references": references, "best": self.best.contestant, "reports": reports}
+        return values | found
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Sweep":
+        """What `as_json` wrote; other keys are left alone. For a file of this version whose seal has been checked."""
+        given = {name: value[name] for name in cls.__dataclass_fields__}
+        found = {
+            "budget": None if value["budget"] is None else BudgetFacts(**value["budget"]),
+            "points": tuple(Point(**_with_tuples(one)) for one in value["points"]),
+            "references": tuple(Reference(**_with_tuples(one)) for one in value["references"]),
+            "reports": {name: tuple(hashes) for name, hashes in value["reports"].items()},
+        }
+        return cls(**given | found)
+
+
+def _with_tuples(figures: Mapping[str, Any]) -> dict[str, Any]:
+    return {**figures, "bits_by_seed": tuple(figures["bits_by_seed"])}
+
+
+def sweep_of(experiment: Experiment, entries: Sequence[Entry]) -> Sweep:
+    """The sweep, from the reports of all runs of `experiment`.
+
     Raises ConfigError without a BPE contestant and ReportError for runs that cannot be compared.
     """
     check_is_sweep(experiment)
     runs = all_runs(entries)
     check_comparable(runs)
-    budgets = [asdict(run.report.train.budget) for run in runs]
+    budgets = [run.report.train.budget for run in runs]
     points, references = [], []
     for entry in entries:
         config = experiment.contestant(entry.name).tokenizer
         if config.kind in BPE_KINDS:
-            points.append(_figures(entry) | {"split_pattern": config.split_pattern})
+            points.append(Point(**_figures(entry), split_pattern=config.split_pattern))
         else:
-            references.append(_figures(entry))
-    return {
-        "version": VERSION,
-        "experiment": experiment.name,
-        "test_text_sha256": runs[0].test.text_sha256,
-        "test_borders_sha256": runs[0].test_borders_sha256,
-        "budget": budgets[0] if all(budget == budgets[0] for budget in budgets) else None,
-        "points": sorted(points, key=lambda point: (*_line_of(point), point["vocab_size"], point["contestant"])),
-        "reference": references[0] if references else None,
-        "references": references,
-        "best": min((*points, *references), key=lambda figures: figures["val_bits_per_char"])["contestant"],
-        "reports": {entry.name: [run.report_sha256 for run in entry.runs] for entry in entries},
-    }
+            references.append(Reference(**_figures(entry)))
+    return Sweep(
+        version=VERSION,
+        experiment=experiment.name,
+        test_text_sha256=runs[0].test.text_sha256,
+        test_borders_sha256=runs[0].test_borders_sha256,
+        budget=budgets[0] if all(budget == budgets[0] for budget in budgets) else None,
+        points=tuple(sorted(points, key=lambda point: (*_line_of(point), point.vocab_size, point.contestant))),
+        references=tuple(references),
+        reports={entry.name: tuple(run.report_sha256 for run in entry.runs) for entry in entries},
+    )
 
 
 def _figures(entry: Entry) -> dict[str, Any]:
+    """The fields of Reference."""
     report = entry.runs[0].report  # what does not depend on the seed
     test = entry.runs[0].test
-    bits = [run.test.bits_per_char for run in entry.runs]
+    bits = tuple(run.test.bits_per_char for run in entry.runs)
     return {
         "contestant": entry.name,
         "kind": report.tokenizer.kind,
@@ -91,9 +163,9 @@ def _figures(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _line_of(point: Mapping[str, Any]) -> tuple[str, str]:
+def _line_of(point: Point) -> tuple[str, str]:
     """What the points of one line have in common."""
-    return point["kind"], point["split_pattern"]
+    return point.kind, point.split_pattern
 
 
 def sweep_paths(folder: Path) -> list[Path]:
@@ -101,7 +173,7 @@ def sweep_paths(folder: Path) -> list[Path]:
     return [folder / JSON, *(folder / f"{_STEM}.{form}" for form in FORMATS)]
 
 
-def sweep_is_up_to_date(folder: Path, sweep: Mapping[str, Any]) -> bool:
+def sweep_is_up_to_date(folder: Path, sweep: Sweep) -> bool:
     """Whether the files in `folder` are those of exactly this sweep, as they were written; damaged ones are not."""
     if not all(path.exists() for path in sweep_paths(folder)):
         return False
@@ -112,34 +184,36 @@ def sweep_is_up_to_date(folder: Path, sweep: Mapping[str, Any]) -> bool:
     return bool(is_sealed(stored) and stored == _on_disk(folder, sweep))
 
 
-def _on_disk(folder: Path, sweep: Mapping[str, Any]) -> dict[str, Any]:
+def _on_disk(folder: Path, sweep: Sweep) -> dict[str, Any]:
     """What sweep.json holds: the sweep, and the hashes of the pictures that are next to it."""
-    return seal({**sweep, "outputs": output_hashes(path for path in sweep_paths(folder) if path.name != JSON)})
+    return seal(
+        {**sweep.as_json(), "outputs": output_hashes(path for path in sweep_paths(folder) if path.name != JSON)}
+    )
 
 
-def write_sweep(folder: Path, sweep: Mapping[str, Any]) -> None:
+def write_sweep(folder: Path, sweep: Sweep) -> None:
     """Write the sweep into `folder` as JSON and as a picture in two formats."""
     draw_sweep(folder, sweep)
     write_json(folder / JSON, _on_disk(folder, sweep))  # last: it is what says that the pictures are its own
 
 
-def draw_sweep(folder: Path, sweep: Mapping[str, Any]) -> None:
+def draw_sweep(folder: Path, sweep: Sweep) -> None:
     """Write the picture of `sweep` as SVG and PNG; with several seeds a line is their mean and its bars reach all."""
     import matplotlib  # takes a second, and most runs draw nothing
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.0, 4.4), dpi=150, layout="constrained")
     axes = figure.add_subplot()
-    points = sweep["points"]
+    points = sweep.points
     for number, (line, label) in enumerate(line_labels(points).items()):
         own = [point for point in points if _line_of(point) == line]
-        means = [point["bits_per_char"] for point in own]
+        means = [point.bits_per_char for point in own]
         axes.errorbar(
-            [point["vocab_size"] for point in own],
+            [point.vocab_size for point in own],
             means,
             yerr=[
-                [mean - min(point["bits_by_seed"]) for mean, point in zip(means, own, strict=True)],
-                [max(point["bits_by_seed"]) - mean for mean, point in zip(means, own, strict=True)],
+                [mean - min(point.bits_by_seed) for mean, point in zip(means, own, strict=True)],
+                [max(point.bits_by_seed) - mean for mean, point in zip(means, own, strict=True)],
             ],
             color=_COLOURS[number % len(_COLOURS)],
             marker=_MARKERS[number % len(_MARKERS)],
@@ -147,22 +221,22 @@ def draw_sweep(folder: Path, sweep: Mapping[str, Any]) -> None:
             capsize=3,
             label=label,
         )
-    names = picture_names([reference["contestant"] for reference in sweep["references"]])
-    for number, reference in enumerate(sweep["references"]):
+    names = picture_names([reference.contestant for reference in sweep.references])
+    for number, reference in enumerate(sweep.references):
         axes.axhline(
-            reference["bits_per_char"],
+            reference.bits_per_char,
             color="black",
             linewidth=1.2,
             linestyle=_REFERENCE_STYLES[number % len(_REFERENCE_STYLES)],
-            label=f"{names[reference['contestant']]} ({reference['vocab_size']:,} tokens)",
+            label=f"{names[reference.contestant]} ({reference.vocab_size:,} tokens)",
         )
-    best = best_of(sweep)
+    best = sweep.best
     axes.set_title(
-        f"fewest bits on val: {picture_names([best['contestant']])[best['contestant']]}"
-        f" ({best['vocab_size']:,} tokens), {best['val_bits_per_char']:.4f} per character",
+        f"fewest bits on val: {picture_names([best.contestant])[best.contestant]}"
+        f" ({best.vocab_size:,} tokens), {best.val_bits_per_char:.4f} per character",
         fontsize="medium",
     )
-    sizes = sorted({point["vocab_size"] for point in points})
+    sizes = sorted({point.vocab_size for point in points})
     axes.set_xscale("log")
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=45, ha="right")
     axes.set_xticks([], minor=True)
@@ -178,47 +252,42 @@ def draw_sweep(folder: Path, sweep: Mapping[str, Any]) -> None:
                 figure.savefig(file, format=form, metadata={"Date": None} if form == "svg" else None)
 
 
-def line_labels(points: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
+def line_labels(points: Sequence[Point]) -> dict[tuple[str, str], str]:
     """(kind, split pattern) -> its name for readers, in the order of `points`; the kind where kinds are mixed."""
-    is_mixed = len({point["kind"] for point in points}) > 1
+    is_mixed = len({point.kind for point in points}) > 1
     return {
         (kind, pattern): f"{kind}, split {pattern}" if is_mixed else f"split {pattern}"
         for kind, pattern in dict.fromkeys(map(_line_of, points))
     }
 
 
-def sweep_as_text(sweep: Mapping[str, Any]) -> str:
+def sweep_as_text(sweep: Sweep) -> str:
     """The sweep for a terminal: a line for each point and reference, the budget, who needs the fewest bits on val."""
-    labels = line_labels(sweep["points"])
+    labels = line_labels(sweep.points)
     cells = [["", "size", "bits on val", "on test", "chars/token", "embedding share", "seconds"]]
-    for point in sweep["points"]:
+    for point in sweep.points:
         cells.append([labels[_line_of(point)], *_cells_of(point)])
-    cells += [[f"{reference['contestant']} (reference)", *_cells_of(reference)] for reference in sweep["references"]]
-    budget = sweep["budget"]
-    held = "unequal budgets" if budget is None else f"{budget['amount']:,} {budget['unit']} each"
-    num_seeds = max(len(figures["bits_by_seed"]) for figures in (*sweep["points"], *sweep["references"]))
+    cells += [[f"{reference.contestant} (reference)", *_cells_of(reference)] for reference in sweep.references]
+    budget = sweep.budget
+    held = "unequal budgets" if budget is None else f"{budget.amount:,} {budget.unit} each"
+    num_seeds = max(len(figures.bits_by_seed) for figures in (*sweep.points, *sweep.references))
     seeds = "1 seed" if num_seeds == 1 else f"the mean of {num_seeds} seeds"
-    best = best_of(sweep)
+    best = sweep.best
     return (
-        f"{sweep['experiment']}: bits per character on val and test by vocabulary size\n"
+        f"{sweep.experiment}: bits per character on val and test by vocabulary size\n"
         f"({held}; {seeds})\n\n{as_text(cells)}\n\n"
-        f"Fewest bits on val: {best['contestant']}, {best['val_bits_per_char']:.4f} per character; on test it has "
-        f"{best['bits_per_char']:.4f}.\n"
+        f"Fewest bits on val: {best.contestant}, {best.val_bits_per_char:.4f} per character; on test it has "
+        f"{best.bits_per_char:.4f}.\n"
         "No interval is given here: neighbours may be ties.\n"
     )
 
 
-def best_of(sweep: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The point or reference that needs the fewest bits per character on the whole of val."""
-    return min((*sweep["points"], *sweep["references"]), key=lambda figures: figures["val_bits_per_char"])
-
-
-def _cells_of(figures: Mapping[str, Any]) -> list[str]:
+def _cells_of(figures: Reference) -> list[str]:
     return [
-        f"{figures['vocab_size']:,}",
-        f"{figures['val_bits_per_char']:.4f}",
-        f"{figures['bits_per_char']:.4f}",
-        f"{figures['chars_per_token']:.3f}",
-        f"{figures['embedding_share']:.1%}",
-        f"{figures['seconds']:,.1f}",
+        f"{figures.vocab_size:,}",
+        f"{figures.val_bits_per_char:.4f}",
+        f"{figures.bits_per_char:.4f}",
+        f"{figures.chars_per_token:.3f}",
+        f"{figures.embedding_share:.1%}",
+        f"{figures.seconds:,.1f}",
     ]

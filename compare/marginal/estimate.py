@@ -24,8 +24,7 @@ Shapes: K samples, B batch, S tokens of a segmentation, T positions, C channels,
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -33,6 +32,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from compare.certainty.intervals import over_text
+from compare.marginal.result import EffectiveSamples, Gap, MarginalGap, PassageGap
 from compare.marginal.segmentations import (
     Edges,
     Proposal,
@@ -50,7 +50,6 @@ from tokenizer.base import Tokenizer
 
 Float64Array = NDArray[np.float64]
 
-JSON = "marginal.json"
 VERSION = 2
 """Of how the estimate is made and stored (proposal, passages, interval). It goes up with every change of the code that
 can change a figure; older results are left out of a comparison."""
@@ -69,8 +68,8 @@ def marginal_gap(
     samples: int = 64,
     seed: int = 1,
     progress: bool = False,
-) -> dict[str, Any]:
-    """Bits of the canonical segmentation against the estimated marginal, as plain values.
+) -> MarginalGap:
+    """Bits of the canonical segmentation against the estimated marginal.
 
     Each passage is read after one newline and scored within one block, and every segmentation of it must fit
     there. Gaps come in bits per character and in per cent of the canonical bits, each with a 95 % interval over
@@ -93,11 +92,12 @@ def marginal_gap(
         elsewhere = mean_log_probabilities(model, context_ids, canonical)
         rows = [
             _passage_row(
-                *(model, context_ids, edges, ids, elsewhere, samples), rng=np.random.default_rng([seed, number])
+                *(model, context_ids, passage, edges, ids, elsewhere, samples),
+                rng=np.random.default_rng([seed, number]),
             )
-            for number, (edges, ids) in enumerate(
+            for number, (passage, edges, ids) in enumerate(
                 tqdm(
-                    zip(lattices, canonical, strict=True),
+                    zip(passages, lattices, canonical, strict=True),
                     total=len(passages),
                     desc="segmenting",
                     disable=not progress,
@@ -108,14 +108,7 @@ def marginal_gap(
         ]
     finally:
         model.train(was_training)
-    for row, passage in zip(rows, passages, strict=True):
-        row |= {"text": passage, "num_chars": len(passage)}
-    return {
-        "samples": samples,
-        "seed": seed,
-        **_summary(rows, samples),
-        "passages": rows,
-    }
+    return _summary(rows, samples, seed)
 
 
 def _check_length(number: int, passage: str, edges: Edges, num_context: int, block_size: int) -> None:
@@ -133,13 +126,14 @@ def _check_length(number: int, passage: str, edges: Edges, num_context: int, blo
 def _passage_row(
     model: MiniGPT,
     context_ids: Sequence[int],
+    passage: str,
     edges: Edges,
     canonical: list[int],
     elsewhere: Float64Array,
     samples: int,
     *,
     rng: np.random.Generator,
-) -> dict[str, Any]:
+) -> PassageGap:
     """Canonical and marginal bits of one passage; `elsewhere` (V,) are log weights off the canonical borders."""
     after_canonical = next_token_log_probabilities(model, context_ids, canonical)
     place = {start: position for position, start in enumerate(path_starts(edges, canonical))}
@@ -155,12 +149,14 @@ def _passage_row(
     nats = segmentation_nats(model, context_ids, [canonical, *(ids for ids, _ in drawn)])
     log_ratios = -nats[1:] - np.array([log_q for _, log_q in drawn])  # log p(v_k) / q(v_k)
     marginal_nats, effective_samples = stratified_estimate(float(nats[0]), log_ratios)
-    return {
-        "canonical_bits": float(nats[0]) / math.log(2),
-        "marginal_bits": marginal_nats / math.log(2),
-        "effective_samples": effective_samples,
-        "log10_segmentations": math.log10(num_segmentations(edges)),
-    }
+    return PassageGap(
+        canonical_bits=float(nats[0]) / math.log(2),
+        marginal_bits=marginal_nats / math.log(2),
+        effective_samples=effective_samples,
+        log10_segmentations=math.log10(num_segmentations(edges)),
+        text=passage,
+        num_chars=len(passage),
+    )
 
 
 def stratified_estimate(canonical_nats: float, log_ratios: Float64Array) -> tuple[float, float | None]:
@@ -178,33 +174,35 @@ def stratified_estimate(canonical_nats: float, log_ratios: Float64Array) -> tupl
     return canonical_nats - gap, float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def _summary(rows: Sequence[dict[str, Any]], samples: int) -> dict[str, Any]:
-    canonical, marginal, num_chars = (
-        np.array([row[key] for row in rows], dtype=np.float64)
-        for key in ("canonical_bits", "marginal_bits", "num_chars")
-    )
+def _summary(rows: Sequence[PassageGap], samples: int, seed: int) -> MarginalGap:
+    canonical = np.array([row.canonical_bits for row in rows], dtype=np.float64)
+    marginal = np.array([row.marginal_bits for row in rows], dtype=np.float64)
+    num_chars = np.array([row.num_chars for row in rows], dtype=np.float64)
     gaps = canonical - marginal
-    effective = [row["effective_samples"] for row in rows if row["effective_samples"] is not None]
-    median = float(np.median(effective)) if effective else None
-    return {
-        "num_passages": len(rows),
-        "num_chars": int(num_chars.sum()),
-        "canonical_bits_per_char": float(canonical.sum() / num_chars.sum()),
-        "marginal_bits_per_char": float(marginal.sum() / num_chars.sum()),
-        "gap_bits_per_char": _ratio(gaps, num_chars),
-        "gap_percent": _ratio(100.0 * gaps, canonical),
-        "effective_samples": {"median": median, "min": min(effective)} if effective else None,
-        "note": _note(median, samples),
-    }
+    effective = [row.effective_samples for row in rows if row.effective_samples is not None]
+    over_passages = EffectiveSamples(float(np.median(effective)), min(effective)) if effective else None
+    return MarginalGap(
+        samples=samples,
+        seed=seed,
+        num_passages=len(rows),
+        num_chars=int(num_chars.sum()),
+        canonical_bits_per_char=float(canonical.sum() / num_chars.sum()),
+        marginal_bits_per_char=float(marginal.sum() / num_chars.sum()),
+        gap_bits_per_char=_ratio(gaps, num_chars),
+        gap_percent=_ratio(100.0 * gaps, canonical),
+        effective_samples=over_passages,
+        note=_note(None if over_passages is None else over_passages.median, samples),
+        passages=tuple(rows),
+    )
 
 
-def _ratio(above: Float64Array, below: Float64Array) -> dict[str, float | None]:
+def _ratio(above: Float64Array, below: Float64Array) -> Gap:
     """Sum over sum of two figures (P,), with the 95 % interval over passages; `above` is never negative."""
     low = high = None
     estimate = over_text(above, np.zeros_like(above), below)
     if estimate is not None:
         low, high = max(0.0, estimate.interval.low), estimate.interval.high
-    return {"value": float(above.sum() / below.sum()), "low": low, "high": high}
+    return Gap(float(above.sum() / below.sum()), low, high)
 
 
 def _note(median: float | None, samples: int) -> str:
@@ -267,29 +265,29 @@ def mean_log_probabilities(
     return out
 
 
-def as_text(contestant: str, result: Mapping[str, Any]) -> str:
+def as_text(contestant: str, result: MarginalGap) -> str:
     """What `marginal_gap` found, for a terminal."""
-    gap, per_cent, effective = result["gap_bits_per_char"], result["gap_percent"], result["effective_samples"]
+    effective = result.effective_samples
     lines = [
         ("contestant", contestant),
-        ("passages", f"{result['num_passages']:,} ({result['num_chars']:,} characters)"),
-        ("canonical bits per character", f"{result['canonical_bits_per_char']:.4f}"),
-        ("marginal bits per character", f"{result['marginal_bits_per_char']:.4f}"),
-        ("gap in bits per character", _with_interval(gap, "{:.4f}")),
-        ("gap in per cent", _with_interval(per_cent, "{:.3f}")),
-        ("samples for each passage", f"{result['samples']:,}" if effective else "none needed"),
+        ("passages", f"{result.num_passages:,} ({result.num_chars:,} characters)"),
+        ("canonical bits per character", f"{result.canonical_bits_per_char:.4f}"),
+        ("marginal bits per character", f"{result.marginal_bits_per_char:.4f}"),
+        ("gap in bits per character", _with_interval(result.gap_bits_per_char, "{:.4f}")),
+        ("gap in per cent", _with_interval(result.gap_percent, "{:.3f}")),
+        ("samples for each passage", f"{result.samples:,}" if effective else "none needed"),
         (
             "effective sample size",
-            f"median {effective['median']:.1f}, least {effective['min']:.1f}" if effective else "–",
+            f"median {effective.median:.1f}, least {effective.min:.1f}" if effective else "–",
         ),
     ]
     width = max(len(label) for label, _ in lines)
     table = "\n".join(f"{label.ljust(width)}  {value}" for label, value in lines)
-    return f"{table}\n\n{textwrap.fill(result['note'], _TERMINAL_WIDTH)}"
+    return f"{table}\n\n{textwrap.fill(result.note, _TERMINAL_WIDTH)}"
 
 
-def _with_interval(figure: Mapping[str, float | None], form: str) -> str:
-    value = form.format(figure["value"])
-    if figure["low"] is None:
+def _with_interval(gap: Gap, form: str) -> str:
+    value = form.format(gap.value)
+    if gap.low is None:
         return f"{value} (one passage: no interval)"
-    return f"{value} (95 % interval {form.format(figure['low'])} to {form.format(figure['high'])})"
+    return f"{value} (95 % interval {form.format(gap.low)} to {form.format(gap.high)})"

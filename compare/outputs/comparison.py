@@ -7,12 +7,17 @@ from typing import Any
 
 from compare.baselines.mixture import Mixture
 from compare.baselines.scores import GUESSES
+from compare.bits_by.result import WhereBitsGo
 from compare.certainty.pairs import Certainty
 from compare.certainty.stored import certainty_as_json, certainty_from_json
 from compare.certainty.verdict import answer, how_sure, noise_sentence
 from compare.clean_part import CleanPart, clean_sentence
+from compare.grids.sweep import Sweep
+from compare.marginal.result import MeasuredRun
 from compare.table import Row, table_cells
+from data.shapes import plain
 from data.show import visible
+from tokenizer.studies.intrinsic import Intrinsic
 
 
 @dataclass(frozen=True)
@@ -49,22 +54,45 @@ class MarginalBound:
         )
 
     @classmethod
-    def from_json(cls, contestant: str, found: Mapping[str, Any]) -> "MarginalBound":
-        """The bound in an entry of marginal.json."""
-        gap = found["gap_percent"]
-        return cls(contestant, gap["value"], gap["low"], gap["high"], found["num_chars"])
+    def of(cls, contestant: str, measured: MeasuredRun) -> "MarginalBound":
+        """The bound that was measured on a run of the contestant."""
+        percent = measured.gap.gap_percent
+        return cls(contestant, percent.value, percent.low, percent.high, measured.gap.num_chars)
 
 
 @dataclass(frozen=True)
 class Details:
-    """What a comparison shows further, each as its own module writes it: ready for JSON, not read here."""
+    """What a comparison shows further."""
 
-    where_bits_go: Mapping[str, Any]
-    intrinsic: Mapping[str, Any]
-    sweep: Mapping[str, Any] | None
-    marginal: Mapping[str, Any]
-    """marginal.json's entries of these runs, by contestant."""
+    where_bits_go: WhereBitsGo
+    intrinsic: Mapping[str, Intrinsic]
+    """By contestant."""
+    sweep: Sweep | None
+    marginal: Mapping[str, MeasuredRun]
+    """What `make marginal` measured on these runs, by contestant, without its passages."""
     corpus: Mapping[str, Any]
+    """The manifest of the corpus, as its file holds it."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys of comparison.json that hold it."""
+        return {
+            "where_bits_go": self.where_bits_go.as_json(),
+            "intrinsic": plain(self.intrinsic),
+            "sweep": None if self.sweep is None else self.sweep.as_json(),
+            "marginal": {name: one.as_json(passages=False) for name, one in self.marginal.items()},
+            "corpus": self.corpus,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Details":
+        """The same from comparison.json, whose other keys are left alone."""
+        return cls(
+            where_bits_go=WhereBitsGo.from_json(value["where_bits_go"]),
+            intrinsic={name: Intrinsic.from_json(one) for name, one in value["intrinsic"].items()},
+            sweep=None if value["sweep"] is None else Sweep.from_json(value["sweep"]),
+            marginal={name: MeasuredRun.from_json(one) for name, one in value["marginal"].items()},
+            corpus=value["corpus"],
+        )
 
 
 @dataclass(frozen=True)
@@ -131,7 +159,7 @@ class Comparison:
     @property
     def marginal_sentences(self) -> list[str]:
         """How far each contestant's own segmentation was found above all segmentations together."""
-        bounds = [MarginalBound.from_json(name, found) for name, found in self.details.marginal.items()]
+        bounds = [MarginalBound.of(name, measured) for name, measured in self.details.marginal.items()]
         return [bound.sentence for bound in bounds if bound.percent > 0.0]
 
     def as_json(self) -> dict[str, Any]:
@@ -149,7 +177,7 @@ class Comparison:
             "baselines": [asdict(one) for one in self.baselines],
             "clean": None if self.clean is None else asdict(self.clean),
             "mixtures": [asdict(one) for one in self.mixtures],
-            **{name: getattr(self.details, name) for name in Details.__dataclass_fields__},
+            **self.details.as_json(),
             **asdict(self.identity),
             "reports": {name: list(hashes) for name, hashes in self.identity.reports.items()},
             "about": list(self.identity.about),
@@ -166,7 +194,7 @@ class Comparison:
             rows=tuple(Row.from_json(row) for row in value["rows"]),
             not_held_equal=tuple(value["not_held_equal"]),
             baselines=tuple(BaselineLine(**one) for one in value["baselines"]),
-            details=Details(**{name: value[name] for name in Details.__dataclass_fields__}),
+            details=Details.from_json(value),
             identity=Identity(
                 **identity
                 | {

@@ -6,12 +6,14 @@ from typing import Any
 
 from compare.grids.sweep import JSON as SWEEP
 from compare.grids.sweep import VERSION as SWEEP_VERSION
-from compare.marginal.estimate import JSON as MARGINAL
+from compare.grids.sweep import Sweep
 from compare.marginal.estimate import VERSION as MARGINAL_VERSION
+from compare.marginal.result import MeasuredRun
+from compare.marginal.stored import JSON as MARGINAL
 from compare.runs import Entry
 from data.errors import DataError, ReportError, command
 from data.files import sha256_file
-from data.inputs import SEAL, is_sealed
+from data.inputs import is_sealed
 from data.layout import Layout
 from data.shapes import read_object
 from model.report import REPORT
@@ -30,7 +32,7 @@ def _require_unedited(value: Any, where: str, make: str) -> None:
         raise ReportError(f"{where} is not as it was written; run {command(make)} to make it again, or remove the file")
 
 
-def sweep_of_this_text(folder: Path, entries: Sequence[Entry], layout: Layout) -> dict[str, Any] | None:
+def sweep_of_this_text(folder: Path, entries: Sequence[Entry], layout: Layout) -> Sweep | None:
     """The vocabulary sweep that is next to the comparison, if it is of the same test text and documents.
 
     It may be of another experiment under the same root; its runs must still be there as it found them.
@@ -38,18 +40,19 @@ def sweep_of_this_text(folder: Path, entries: Sequence[Entry], layout: Layout) -
     path = folder / SWEEP
     if not path.exists():
         return None
-    sweep = _read_beside(path, "make sweep")
-    if sweep.get("version") != SWEEP_VERSION:
+    stored = _read_beside(path, "make sweep")
+    if stored.get("version") != SWEEP_VERSION:
         return None  # it does not say which documents it was scored on
-    _require_unedited(sweep, str(path), "make sweep")
+    _require_unedited(stored, str(path), "make sweep")
+    sweep = Sweep.from_json(stored)
     first = entries[0].runs[0]
-    is_same = (sweep["test_text_sha256"], sweep["test_borders_sha256"]) == (
+    is_same = (sweep.test_text_sha256, sweep.test_borders_sha256) == (
         first.test.text_sha256,
         first.test_borders_sha256,
     )
-    if not is_same or not _are_there(sweep["reports"], layout):
+    if not is_same or not _are_there(sweep.reports, layout):
         return None
-    return {key: value for key, value in sweep.items() if key not in ("outputs", SEAL)}
+    return sweep
 
 
 def _are_there(reports: Mapping[str, Sequence[str]], layout: Layout) -> bool:
@@ -62,21 +65,23 @@ def _are_there(reports: Mapping[str, Sequence[str]], layout: Layout) -> bool:
     return True
 
 
-def marginal_of_these_runs(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
+def marginal_of_these_runs(folder: Path, entries: Sequence[Entry]) -> dict[str, MeasuredRun]:
     """What `make marginal` found about checkpoints of this comparison, by contestant; passages left out."""
     path = folder / MARGINAL
     if not path.exists():
         return {}
     checkpoints = {entry.name: [run.report.checkpoint_sha256 for run in entry.runs] for entry in entries}
-    first, kept = entries[0].runs[0], {}
+    first = entries[0].runs[0]
+    kept: dict[str, MeasuredRun] = {}
     for name, found in _read_beside(path, "make marginal").items():
         if not isinstance(found, dict) or found.get("version") != MARGINAL_VERSION:
             continue  # of an older version, which does not say which documents it was measured on
         _require_unedited(found, f"{path}: {name}", f"make marginal CONTESTANT={name}")
-        is_same = (found["test_text_sha256"], found["test_borders_sha256"]) == (
+        measured = MeasuredRun.from_json({key: value for key, value in found.items() if key != "passages"})
+        is_same = (measured.test_text_sha256, measured.test_borders_sha256) == (
             first.test.text_sha256,
             first.test_borders_sha256,
         )
-        if is_same and found["checkpoint_sha256"] in checkpoints.get(name, []):
-            kept[name] = {key: value for key, value in found.items() if key not in ("passages", SEAL)}
+        if is_same and measured.checkpoint_sha256 in checkpoints.get(name, []):
+            kept[name] = measured
     return kept

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from data.errors import TokenizerError
 from factories import examples
-from tokenizer import bpe, reference
+from tokenizer import reference
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer
 from tokenizer.char import CharTokenizer, alphabet_of
-from tokenizer.engine import intern
+from tokenizer.engine import encoder, intern
 from tokenizer.pretokenize import SPLIT_PATTERNS, SplitPattern, pretokenize
 from tokenizer.train import TokenizerConfig, train_tokenizer
 from tokenizer_helpers import LOSSLESS_TEXTS, SURROGATES, make_splits
@@ -196,7 +196,7 @@ def test_documents_equal_one_by_one(tokenizer: Tokenizer) -> None:
 def test_chunks_leave_no_seams(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However the corpus is cut into groups, and the groups into spans."""
     tokenizer = BPETokenizer(["a", "b"], [("a", "b"), ("ab", "ab")])
-    monkeypatch.setattr(bpe, "_GROUP_CHARACTERS", chunk)
+    monkeypatch.setattr(encoder, "_GROUP_CHARACTERS", chunk)
     monkeypatch.setattr(intern, "_SPAN_BYTES", chunk)
     assert tokenizer.encode_tokens("abababab") == ["abab", "abab"]
     ids, offsets = tokenizer.encode_documents(["abab", "", "ababab", "b", "abababab", ""])
@@ -347,7 +347,7 @@ UNKNOWN = r"2 characters have no token: 'é' \(U\+00E9\) first at offset 9; '�
 def test_every_unknown_character_is_named_with_its_offset_in_the_text(
     split_pattern: SplitPattern, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bpe, "_GROUP_CHARACTERS", chunk)
+    monkeypatch.setattr(encoder, "_GROUP_CHARACTERS", chunk)
     tokenizer = BPETokenizer(["a", " ", "\n"], [], split_pattern=split_pattern)
     with pytest.raises(TokenizerError, match=UNKNOWN):
         tokenizer.encode("a a a a aé a\n😀 é\n")

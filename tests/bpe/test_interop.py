@@ -12,7 +12,7 @@ import pytest
 
 from data.errors import TokenizerError
 from gpt2_helpers import SMALL_MERGES, write_gpt2_files
-from tokenizer.bpe import BPEKind, BPETokenizer, merge_strings
+from tokenizer.bpe import BPEKind, BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.interop import (
     END_OF_TEXT,
@@ -25,6 +25,7 @@ from tokenizer.interop import (
 from tokenizer.load import load_tokenizer
 from tokenizer.pretokenize import PATTERNS, SPLIT_PATTERNS, SplitPattern
 from tokenizer.train import TokenizerConfig, learn_merges
+from tokenizer.vocabulary import merge_strings
 from tokenizer_helpers import LOSSLESS_TEXTS, SHARED_DATA, read_shared
 
 KNOWN_IDS = {  # published with GPT-2's encoder and its tutorials

@@ -15,9 +15,10 @@ from data.layout import is_artefact
 from data.numbers import NullAs, Range
 from model.evaluate import Evaluation, write_nats
 from scripts import from_make, settings
-from tokenizer.bpe import BPETokenizer, merge_strings
+from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.train import TokenizerConfig, learn_merges
+from tokenizer.vocabulary import merge_strings
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

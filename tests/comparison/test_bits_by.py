@@ -4,15 +4,20 @@ import json
 import math
 import random
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.bits_by import KINDS, code_points, context_seen, kinds_of, where_bits_go, word_spans
+from compare.bits_by import divide
+from compare.bits_by.classes import KINDS, code_points, kinds_of, word_spans
+from compare.bits_by.losses import context_seen
+from compare.bits_by.result import WhereBitsGo
 from data.errors import ReportError
 from data.files import sha256_text
 from model.evaluate import Evaluation
@@ -49,6 +54,14 @@ def evaluation_of(
         stride=stride,
         block_size=block_size,
     )
+
+
+def where_bits_go(evaluations: Mapping[str, Evaluation], test_text: str, train_text: str) -> dict[str, Any]:
+    """The same as comparison.json holds it, which is read back without a loss."""
+    found = divide.where_bits_go(evaluations, test_text, train_text)
+    stored: dict[str, Any] = json.loads(json.dumps(found.as_json(), allow_nan=False))
+    assert WhereBitsGo.from_json(stored) == found
+    return stored
 
 
 def kind_names(text: str, offsets: list[int] | None = None) -> list[str]:

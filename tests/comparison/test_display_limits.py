@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from chain_helpers import experiment_values, write_experiment
+from compare.bits_by.result import Unseen, WhereBitsGo
 from compare.certainty.intervals import Interval
 from compare.certainty.pairs import Certainty, Pair, Spread
 from compare.experiment import load_experiment
 from compare.figures import NOT_DIVIDED, figure, power_of_ten, seeds_in_words
+from compare.marginal.result import Gap, MarginalGap, MeasuredRun
 from compare.outputs.comparison import BaselineLine, Comparison, Details, Identity
 from compare.outputs.text import comparison_text
 from compare.page.render import render_page
@@ -40,6 +42,7 @@ def comparison_of(names: list[str], **of_all: Any) -> Comparison:
         Pair(a, b, (-0.25, -0.26), interval, interval, interval, margin=0.01, outcome="a", reason="")
         for a, b in itertools.combinations(names, 2)
     )
+    gap = MarginalGap(8, 1, 1, 7, 2.0, 1.98, Gap(0.02, None, None), Gap(1.0, None, None), None, "", ())
     spreads = tuple(Spread(name, (1, 2), (2.0, 2.01)) for name in names)
     return Comparison(
         experiment="small",
@@ -49,10 +52,10 @@ def comparison_of(names: list[str], **of_all: Any) -> Comparison:
         not_held_equal=(f"tokens seen: {', '.join(f'{name} 1' for name in names)}",),
         baselines=(BaselineLine("xz after train", 1.9, "what test adds to train"),),
         details=Details(
-            where_bits_go={},
+            where_bits_go=WhereBitsGo("", "", 0, {}, (), (), "", (), "", (), "", Unseen(0, (), 0, {}, {}, {})),
             intrinsic={},
             sweep=None,
-            marginal={names[0]: {"num_chars": 7, "gap_percent": {"value": 1.0, "low": None, "high": None}}},
+            marginal={names[0]: MeasuredRun(2, "t" * 64, "b" * 64, "f" * 64, "c" * 64, gap)},
             corpus={},
         ),
         identity=Identity({}, {}, "t" * 64, 1000, "test.txt", "1 layer of 8", "4 blocks", "6 N", ()),

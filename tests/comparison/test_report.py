@@ -20,6 +20,7 @@ from compare.baselines.scores import BASELINES
 from compare.experiment import Experiment, load_experiment
 from compare.grids.sweep import sweep_of
 from compare.marginal.estimate import VERSION as MARGINAL_VERSION
+from compare.marginal.result import Gap, MarginalGap, MeasuredRun
 from compare.outputs.comparison import BaselineLine, Comparison
 from compare.outputs.exports import table_csv, table_latex
 from compare.outputs.text import comparison_text
@@ -433,7 +434,7 @@ def test_a_removed_page_is_made_again_as_it_was(finished: Finished) -> None:
 
 def sweep_beside(finished: Finished, folder: Path, **changes: Any) -> dict[str, Any]:
     """A sweep's file in `folder`: the experiment's own points, with `changes`."""
-    sweep = sweep_of(finished.experiment, finished.entries) | changes
+    sweep = sweep_of(finished.experiment, finished.entries).as_json() | changes
     (folder / "sweep.json").write_text(json.dumps(seal(sweep)), encoding="utf-8")
     stored: dict[str, Any] = read_json(folder / "sweep.json")
     return {key: value for key, value in stored.items() if key != SEAL}
@@ -476,15 +477,28 @@ def test_a_sweep_of_another_text_is_left_alone(finished: Finished, tmp_path: Pat
 def marginal_of(finished: Finished, name: str, **changes: Any) -> dict[str, Any]:
     """A bound for the second seed's checkpoint of a contestant, as `make marginal` stores it."""
     run = next(entry for entry in finished.entries if entry.name == name).runs[1]
-    found = {
-        "version": MARGINAL_VERSION,
-        "checkpoint_sha256": run.report.checkpoint_sha256,
-        "test_text_sha256": run.test.text_sha256,
-        "test_borders_sha256": run.test_borders_sha256,
-        "num_chars": 4_000,
-        "gap_percent": {"value": 1.25, "low": 0.75, "high": 1.75},
-        "passages": ["left out"],
-    }
+    gap = MarginalGap(
+        samples=8,
+        seed=1,
+        num_passages=2,
+        num_chars=4_000,
+        canonical_bits_per_char=2.0,
+        marginal_bits_per_char=1.975,
+        gap_bits_per_char=Gap(0.025, 0.015, 0.035),
+        gap_percent=Gap(1.25, 0.75, 1.75),
+        effective_samples=None,
+        note="",
+        passages=(),
+    )
+    measured = MeasuredRun(
+        version=MARGINAL_VERSION,
+        test_text_sha256=run.test.text_sha256,
+        test_borders_sha256=run.test_borders_sha256,
+        tokenizer_fingerprint=run.report.tokenizer.fingerprint,
+        checkpoint_sha256=run.report.checkpoint_sha256,
+        gap=gap,
+    )
+    found = measured.as_json(passages=True) | {"passages": ["left out"]}
     return seal(found | changes)
 
 

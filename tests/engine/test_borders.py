@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factories import examples
-from tokenizer.engine.borders import CUTS, WHOLE, cutter_for, eight_at_a_time, first_marked, mark_borders, next_border
+from tokenizer.engine.borders import (
+    CUTS,
+    WHOLE,
+    cutter_for,
+    eight_at_a_time,
+    first_marked,
+    list_ends,
+    mark_borders,
+    quick_class,
+)
 from tokenizer.engine.cuts import NEVER, Cuts
 from tokenizer.engine.scan import PATTERN_NUMBERS, character_classes, quick_classes, scan
 from tokenizer.pretokenize import SplitPattern, pretokenize
@@ -41,12 +50,11 @@ def borders_of(raw: bytes, pattern: int, start: int, end: int, *, dirty: int = 0
     mark_borders(text, start, end, cutter)
     size = end - start
     assert set(marks[1 : size + 1].tolist()) <= {0, 1}, "a doubt is left"
-    walked, k = [], 0
-    while k < size:
-        k = int(next_border(cutter.marks_at, k))
-        walked.append(k)
-    assert walked == [*(np.flatnonzero(marks[1 : size + 1]) + 1).tolist()]
-    return walked
+    marked = (np.flatnonzero(marks[1 : size + 1]) + 1).tolist()
+    marks[:], cutter.kinds[:] = dirty, dirty
+    count = list_ends(text, start, end, cutter)
+    assert (cutter.ends[:count] - start).tolist() == marked
+    return marked
 
 
 def check_borders(text: str, pattern: SplitPattern) -> None:
@@ -154,19 +162,18 @@ def test_first_marked_of_every_word() -> None:
         assert first_marked(np.uint64(sum(1 << (8 * k) for k in marked))) == marked[0]
 
 
-@examples(100)
-@given(st.sets(st.integers(1, 60), min_size=1), st.integers(0, 60))
-def test_next_border(places: set[int], k: int) -> None:
-    marks = np.zeros(80, dtype=np.uint8)
-    marks[[*places, 61]] = 1
-    marks[0] = 1  # never found: the search begins behind k
-    assert next_border(eight_at_a_time(marks), k) == min(place for place in [*places, 61] if place > k)
+@pytest.mark.parametrize("pattern", ["space", "gpt2"])
+def test_classes_by_comparison_are_those_of_the_table(pattern: str) -> None:
+    table = quick_classes(PATTERN_NUMBERS[pattern])
+    assert [quick_class(np.uint8(byte), pattern == "gpt2") for byte in range(256)] == table.tolist()
 
 
 def test_room_for_the_longest_span() -> None:
     cutter = cutter_for(np.array([[0, 3], [3, 40], [40, 41]], dtype=np.int64), PATTERN_NUMBERS["gpt2"], NEVER)
     size = len(cutter.marks)
-    assert size >= 37 + 9 and len(cutter.marks_at) == size - 7 and len(cutter.kinds) >= 37 + 1
+    assert (
+        size >= 37 + 72 and len(cutter.ends) >= 37 and len(cutter.marks_at) == size - 7 and len(cutter.kinds) >= 37 + 1
+    )
     nothing = cutter_for(np.zeros((0, 2), dtype=np.int64), WHOLE, NEVER)
     for array in (nothing.marks, nothing.marks_at, nothing.kinds):
         assert not array.any()

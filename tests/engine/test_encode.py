@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from data.errors import TokenizerError
 from factories import examples
 from tokenizer import bpe, reference
-from tokenizer.bpe import BPETokenizer, merge_strings
+from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS
-from tokenizer.engine import intern
+from tokenizer.engine import encoder, intern
 from tokenizer.engine.cuts import NEVER
 from tokenizer.engine.encode import encode_short, encode_texts
 from tokenizer.engine.intern import text_bytes
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.train import TokenizerConfig, learn_merges
+from tokenizer.vocabulary import merge_strings
 from tokenizer_helpers import merge_table, read_shared
 
 KINDS: list[tuple[str, SplitPattern]] = [
@@ -82,7 +83,7 @@ def sizes_set(span_bytes: int, group_characters: int) -> Iterator[None]:
     """Everything that is cut, cut small."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intern, "_SPAN_BYTES", span_bytes)
-        patch.setattr(bpe, "_GROUP_CHARACTERS", group_characters)
+        patch.setattr(encoder, "_GROUP_CHARACTERS", group_characters)
         patch.setattr(bpe, "_SHORT_TEXT", 3)
         yield
 
@@ -153,8 +154,8 @@ def test_no_token_reaches_across_a_cut(
     kind: str, documents: list[str], num_merges: int, limit: int, span_bytes: int
 ) -> None:
     tokenizer = trained(kind, "none", documents, num_merges)
-    table = tokenizer._table(limit)
-    cuts = tokenizer._cuts(table.limit)
+    table = tokenizer._encoder().table(min(limit, len(tokenizer.merges)))
+    cuts = tokenizer._encoder().cuts(table.limit)
     with sizes_set(span_bytes, 10**9):
         cut = encode_texts(text_bytes(documents), table, "none", cuts, num_threads=2)
     whole = encode_texts(text_bytes(documents), table, "none", NEVER, num_threads=1)
@@ -164,7 +165,7 @@ def test_no_token_reaches_across_a_cut(
 def test_cuts_are_where_they_help() -> None:
     """If nothing could be cut, the property above would hold for nothing."""
     tokenizer = trained("char_bpe", "none", ["ab ab 1 ab\n"], 2)
-    joins = tokenizer._cuts(2).joins
+    joins = tokenizer._encoder().cuts(2).joins
     assert 0 < np.count_nonzero(joins[:0x80, :0x80]) <= 2
     with sizes_set(1, 10**9):
         assert len(intern.shares_of(text_bytes(["1111 1111"]), 3, joins=joins)) == 3
@@ -269,6 +270,6 @@ def test_wikitext(kind: str, split_pattern: SplitPattern, monkeypatch: pytest.Mo
         np.testing.assert_array_equal(tokenizer.encode_documents([text], num_threads=num_threads)[0], ids)
     lines = text.splitlines(keepends=True)
     by_line = tokenizer.encode_documents(lines, num_threads=2)
-    monkeypatch.setattr(bpe, "_GROUP_CHARACTERS", 5_000)
+    monkeypatch.setattr(encoder, "_GROUP_CHARACTERS", 5_000)
     for found, wanted in zip(tokenizer.encode_documents(lines, num_threads=2), by_line, strict=True):
         np.testing.assert_array_equal(found, wanted)

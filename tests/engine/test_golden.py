@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from tokenizer.bpe import BPEKind, BPETokenizer, merge_strings
+from tokenizer.bpe import BPEKind, BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.pretokenize import SplitPattern
 from tokenizer.train import TokenizerConfig, learn_merges
+from tokenizer.vocabulary import merge_strings
 from tokenizer_helpers import FIXTURES
 
 TEXT = (FIXTURES / "wikitext2_100k.txt").read_bytes().decode("utf-8")

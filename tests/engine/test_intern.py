@@ -191,7 +191,7 @@ def test_any_bytes(pieces: list[bytes]) -> None:
 def test_the_map_grows() -> None:
     """More distinct pretokens than it has room for at first, several times over, in both lengths of key."""
     words = [f"w{number:x}" if number % 3 else f"longer word {number}".replace(" ", "_") for number in range(70_000)]
-    assert len(words) > 2 * module._MOST_SLOTS_AT_FIRST
+    assert len(words) > 2 * module._MOST_ROWS_AT_FIRST
     text = " ".join(words + words[::7])
     laid_out = text_bytes([text])
     interned = intern(

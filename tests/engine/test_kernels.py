@@ -158,7 +158,7 @@ pair_lists = st.lists(
     max_size=60,
     unique=True,
 )
-NO_RANK = 2**40
+NO_RANK = 2**30
 
 
 def rank_or_none(ranks: np.ndarray, pair: Pair) -> int | None:

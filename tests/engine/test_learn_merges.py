@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factories import examples
-from tokenizer.bpe import BPETokenizer, merge_strings
+from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.engine import intern
 from tokenizer.pretokenize import SPLIT_PATTERNS, SplitPattern, pretokenize
 from tokenizer.reference import TIE_BREAKS, Pair, TieBreak
 from tokenizer.train import TokenizerConfig, learn_merges
+from tokenizer.vocabulary import merge_strings
 from tokenizer_helpers import read_shared
 
 # From one to four distinct characters, of one to four bytes each.

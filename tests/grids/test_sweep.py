@@ -1,7 +1,6 @@
 """A real sweep of two sizes and two split patterns, small enough for every run of the tests; and its parts."""
 
 import contextlib
-import copy
 import io
 import json
 import signal
@@ -17,6 +16,10 @@ from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare import cli
 from compare.experiment import load_experiment
 from compare.grids.sweep import (
+    VERSION,
+    Point,
+    Reference,
+    Sweep,
     check_is_sweep,
     draw_sweep,
     line_labels,
@@ -31,6 +34,7 @@ from compare.steps import Steps
 from data.errors import ConfigError, DataError, ReportError
 from data.files import read_json
 from model import checkpoint
+from model.report_file import BudgetFacts
 from model.training.loop import Run as TrainingRun
 from report_helpers import changed
 from scripts import sweep
@@ -56,7 +60,7 @@ def prepare(folder: Path) -> Path:
     return write_experiment(folder / "sizes.yaml", values)
 
 
-def run_verb(config: Path, *settings: str) -> tuple[str, int]:
+def run_sweep(config: Path, *settings: str) -> tuple[str, int]:
     """What `make sweep` prints, and its exit code."""
     printed = io.StringIO()
     options = [option for setting in settings for option in ("--set", setting)]
@@ -74,16 +78,21 @@ def run_verb(config: Path, *settings: str) -> tuple[str, int]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished sweep, shared by tests that only read it. `printed` holds what was printed."""
     folder = tmp_path_factory.mktemp("finished")
-    printed, code = run_verb(prepare(folder))
+    printed, code = run_sweep(prepare(folder))
     assert code == 0
     (folder / "printed").write_text(printed, encoding="utf-8")
     return folder
 
 
 @pytest.fixture(scope="module")
-def small(finished: Path) -> dict[str, Any]:
+def stored(finished: Path) -> dict[str, Any]:
     found: dict[str, Any] = read_json(finished / "run/reports/sweep.json")
     return found
+
+
+@pytest.fixture(scope="module")
+def small(stored: dict[str, Any]) -> Sweep:
+    return Sweep.from_json(stored)
 
 
 def reports_of(folder: Path, contestant: str) -> dict[str, Any]:
@@ -91,18 +100,18 @@ def reports_of(folder: Path, contestant: str) -> dict[str, Any]:
     return found
 
 
-def test_the_sweep_holds_what_the_runs_say(finished: Path, small: dict[str, Any]) -> None:
-    assert small["experiment"] == "sizes"
-    assert small["budget"] == {"unit": "characters", "amount": 1_500}
-    assert [(p["split_pattern"], p["vocab_size"]) for p in small["points"]] == [
+def test_the_sweep_holds_what_the_runs_say(finished: Path, stored: dict[str, Any]) -> None:
+    assert stored["experiment"] == "sizes"
+    assert stored["budget"] == {"unit": "characters", "amount": 1_500}
+    assert [(p["split_pattern"], p["vocab_size"]) for p in stored["points"]] == [
         ("gpt2", 262),
         ("gpt2", 275),
         ("none", 262),
         ("none", 275),
     ]
-    assert small["references"] == [small["reference"]]
-    assert (small["reference"]["contestant"], small["reference"]["kind"]) == ("a_char", "char")
-    for figures in (*small["points"], small["reference"]):
+    assert stored["references"] == [stored["reference"]]
+    assert (stored["reference"]["contestant"], stored["reference"]["kind"]) == ("a_char", "char")
+    for figures in (*stored["points"], stored["reference"]):
         report = reports_of(finished, figures["contestant"])
         test, parameters = report["splits"]["test"], report["parameters"]
         assert figures["bits_per_char"] == test["bits_per_char"]
@@ -112,19 +121,19 @@ def test_the_sweep_holds_what_the_runs_say(finished: Path, small: dict[str, Any]
         assert figures["embedding_share"] == parameters["embedding"] / parameters["total"]
         assert figures["seconds"] == report["seen"]["seconds"]
         assert figures["vocab_size"] == report["tokenizer"]["vocab_size"]
-        assert small["test_text_sha256"] == test["text_sha256"]
-    assert {point["kind"] for point in small["points"]} == {"byte_bpe"}
-    assert set(small["reports"]) == {"a_char", *(point["contestant"] for point in small["points"])}
+        assert stored["test_text_sha256"] == test["text_sha256"]
+    assert {point["kind"] for point in stored["points"]} == {"byte_bpe"}
+    assert set(stored["reports"]) == {"a_char", *(point["contestant"] for point in stored["points"])}
 
 
-def test_larger_vocabularies_make_longer_tokens_and_a_larger_embedding(small: dict[str, Any]) -> None:
-    for lower, upper in (small["points"][:2], small["points"][2:]):
+def test_larger_vocabularies_make_longer_tokens_and_a_larger_embedding(stored: dict[str, Any]) -> None:
+    for lower, upper in (stored["points"][:2], stored["points"][2:]):
         assert lower["chars_per_token"] < upper["chars_per_token"]
         assert lower["embedding_share"] < upper["embedding_share"]
-    assert small["reference"]["chars_per_token"] == 1.0
+    assert stored["reference"]["chars_per_token"] == 1.0
 
 
-def test_the_table_is_printed_aligned_and_narrow(finished: Path, small: dict[str, Any]) -> None:
+def test_the_table_is_printed_aligned_and_narrow(finished: Path, small: Sweep) -> None:
     printed = (finished / "printed").read_text(encoding="utf-8")
     text = sweep_as_text(small)
     assert printed.endswith("\n" + text)
@@ -144,18 +153,18 @@ def test_the_table_is_printed_aligned_and_narrow(finished: Path, small: dict[str
         "share",
         "seconds",
     ]
-    point = small["points"][1]
-    assert table[2].split()[:4] == ["split", "gpt2", "275", f"{point['val_bits_per_char']:.4f}"]
+    point = small.points[1]
+    assert table[2].split()[:4] == ["split", "gpt2", "275", f"{point.val_bits_per_char:.4f}"]
     assert "(1,500 characters each; 1 seed)" in text
-    best = min((*small["points"], small["reference"]), key=lambda figures: figures["val_bits_per_char"])
-    assert small["best"] == best["contestant"]
-    assert f"Fewest bits on val: {best['contestant']}, {best['val_bits_per_char']:.4f} per character" in text
-    assert f"on test it has {best['bits_per_char']:.4f}." in text
+    best = min((*small.points, *small.references), key=lambda figures: figures.val_bits_per_char)
+    assert small.best == best
+    assert f"Fewest bits on val: {best.contestant}, {best.val_bits_per_char:.4f} per character" in text
+    assert f"on test it has {best.bits_per_char:.4f}." in text
 
 
 def test_a_second_sweep_does_nothing_and_touches_nothing(finished: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (finished / "run").rglob("*") if path.is_file()}
-    printed, code = run_verb(finished / "sizes.yaml")
+    printed, code = run_sweep(finished / "sizes.yaml")
     assert code == 0
     assert {path: path.stat().st_mtime_ns for path in (finished / "run").rglob("*") if path.is_file()} == before
     progress, _, table = printed.partition("\nsizes: ")
@@ -165,7 +174,7 @@ def test_a_second_sweep_does_nothing_and_touches_nothing(finished: Path) -> None
 
 
 def test_an_interrupted_sweep_goes_on_where_it_was(
-    tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, stored: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = prepare(tmp_path)
     first, second, *later = load_experiment(config).contestants
@@ -178,13 +187,13 @@ def test_an_interrupted_sweep_goes_on_where_it_was(
 
     with monkeypatch.context() as patch:
         patch.setattr(TrainingRun, "_step", step_and_ask_to_stop)
-        _, code = run_verb(config)
+        _, code = run_sweep(config)
     assert code == 130
     runs = tmp_path / "run/checkpoints"
     assert sorted(path.name for path in runs.iterdir()) == sorted([first, second])
     assert not (tmp_path / "run/reports").exists()
-    stopped = checkpoint.load(runs / second / checkpoint.LAST)
-    assert (stopped["spent"]["steps"], stopped["finished"]) == (4, False)
+    halted = checkpoint.load(runs / second / checkpoint.LAST)
+    assert (halted["spent"]["steps"], halted["finished"]) == (4, False)
     of_first = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in (runs / first).iterdir()}
 
     taken: dict[str, list[int]] = {}
@@ -194,7 +203,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was(
         return step(run, *arguments)
 
     monkeypatch.setattr(TrainingRun, "_step", step_and_count)
-    printed, code = run_verb(config)
+    printed, code = run_sweep(config)
     assert code == 0
     assert f"train {first}: up to date" in printed
     assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in (runs / first).iterdir()} == of_first
@@ -202,7 +211,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was(
     assert taken[second][0] == 4  # the step after the last one that was saved
     assert all(taken[name][0] == 0 for name in later)
     found = read_json(tmp_path / "run/reports/sweep.json")
-    timeless = [[{k: v for k, v in p.items() if k != "seconds"} for p in s["points"]] for s in (found, small)]
+    timeless = [[{k: v for k, v in p.items() if k != "seconds"} for p in s["points"]] for s in (found, stored)]
     assert timeless[0] == timeless[1]  # as if it had never been stopped
 
 
@@ -211,12 +220,12 @@ def test_a_new_size_trains_itself_only_and_draws_again(tmp_path: Path) -> None:
     contestants = values["contestants"]
     values["contestants"] = {"gpt2_262": contestants["gpt2_262"]}
     config = write_experiment(tmp_path / "sizes.yaml", values)
-    run_verb(config)
+    run_sweep(config)
     before = read_json(tmp_path / "run/reports/sweep.json")
     assert (len(before["points"]), before["reference"]) == (1, None)
     values["contestants"] |= {"none_275": contestants["none_275"]}
     write_experiment(config, values)
-    printed, _ = run_verb(config)
+    printed, _ = run_sweep(config)
     assert [line.split(":")[0] for line in printed.split("\n") if ": wrote" in line] == [
         "encode none_275",
         "train none_275",
@@ -227,7 +236,7 @@ def test_a_new_size_trains_itself_only_and_draws_again(tmp_path: Path) -> None:
     assert after["points"][0] == before["points"][0]
 
 
-def test_damaged_or_missing_files_are_written_again(small: dict[str, Any], tmp_path: Path) -> None:
+def test_damaged_or_missing_files_are_written_again(small: Sweep, tmp_path: Path) -> None:
     assert not sweep_is_up_to_date(tmp_path, small)
     write_sweep(tmp_path, small)
     assert sorted(tmp_path.iterdir()) == sorted(sweep_paths(tmp_path))
@@ -241,10 +250,9 @@ def test_damaged_or_missing_files_are_written_again(small: dict[str, Any], tmp_p
     assert not sweep_is_up_to_date(tmp_path, small)
 
 
-def test_another_report_makes_the_sweep_out_of_date(small: dict[str, Any], tmp_path: Path) -> None:
+def test_another_report_makes_the_sweep_out_of_date(small: Sweep, tmp_path: Path) -> None:
     write_sweep(tmp_path, small)
-    other = copy.deepcopy(small)
-    other["reports"]["none_262"] = ["0" * 64]
+    other = replace(small, reports={**small.reports, "none_262": ("0" * 64,)})
     assert not sweep_is_up_to_date(tmp_path, other)
 
 
@@ -266,9 +274,9 @@ def test_seeds_are_averaged_and_kept(finished: Path) -> None:
         (with_bits(entries[1].runs[0], 1, 2.0), with_bits(entries[1].runs[0], 2, 2.5)),
     )
     found = sweep_of(experiment, entries)
-    point = next(point for point in found["points"] if point["contestant"] == entries[1].name)
-    assert (point["bits_per_char"], point["bits_by_seed"], point["seconds"]) == (2.25, [2.0, 2.5], 15.0)
-    assert found["reports"][entries[1].name] == ["report 1", "report 2"]
+    point = next(point for point in found.points if point.contestant == entries[1].name)
+    assert (point.bits_per_char, point.bits_by_seed, point.seconds) == (2.25, (2.0, 2.5), 15.0)
+    assert found.reports[entries[1].name] == ("report 1", "report 2")
     assert "; the mean of 2 seeds)" in sweep_as_text(found)
 
 
@@ -279,7 +287,7 @@ def test_val_names_the_winner_and_test_does_not(finished: Path) -> None:
     run = replace(run, report=changed(run.report, {"splits": {"val": {"bits_per_char": 0.625}}}))
     entries[2] = Entry(entries[2].name, (run,))
     found = sweep_of(experiment, entries)
-    assert found["best"] == entries[2].name
+    assert found.best.contestant == entries[2].name
     test = entries[2].runs[0].test.bits_per_char
     said = f"Fewest bits on val: {entries[2].name}, 0.6250 per character; on test it has {test:.4f}."
     assert said in sweep_as_text(found)
@@ -290,7 +298,7 @@ def test_unequal_budgets_are_said(finished: Path) -> None:
     other = with_bits(entries[1].runs[0], 1, 2.0, budget={"unit": "steps", "amount": 5})
     entries[1] = Entry(entries[1].name, (other,))
     found = sweep_of(experiment, entries)
-    assert found["budget"] is None
+    assert found.budget is None
     assert "(unequal budgets; 1 seed)" in sweep_as_text(found)
 
 
@@ -309,16 +317,14 @@ def test_without_a_bpe_contestant_nothing_is_trained(tmp_path: Path, capsys: pyt
     config = write_experiment(tmp_path / "none.yaml", values)
     with pytest.raises(ConfigError, match=r"none\.yaml: no contestant has a tokenizer of kind char_bpe or byte_bpe"):
         check_is_sweep(load_experiment(config))
-    assert run_verb(config)[1] == 2
+    assert run_sweep(config)[1] == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
 
-def point(kind: str, pattern: str, size: int, bits: list[float]) -> dict[str, Any]:
+def figures_of(kind: str, size: int, bits: tuple[float, ...]) -> dict[str, Any]:
     return {
-        "contestant": f"{kind}_{pattern}_{size}",
         "kind": kind,
-        "split_pattern": pattern,
         "vocab_size": size,
         "bits_per_char": sum(bits) / len(bits),
         "bits_by_seed": bits,
@@ -329,18 +335,34 @@ def point(kind: str, pattern: str, size: int, bits: list[float]) -> dict[str, An
     }
 
 
-def drawn_sweep() -> dict[str, Any]:
-    points = [point("byte_bpe", "gpt2", 300, [2.5, 2.6]), point("byte_bpe", "gpt2", 4000, [2.1, 2.3])]
-    points += [point("byte_bpe", "none", 300, [2.4, 2.4])]
-    references = [point("char", "none", 149, [2.2, 2.3]) | {"contestant": "char"}]
-    budget = {"unit": "characters", "amount": 2_000_000}
-    return {"experiment": "sizes", "budget": budget, "points": points, "references": references}
+def point(kind: str, pattern: str, size: int, *bits: float) -> Point:
+    figures = figures_of(kind, size, bits)
+    return Point(contestant=f"{kind}_{pattern}_{size}", split_pattern=pattern, **figures)
+
+
+def drawn_sweep() -> Sweep:
+    points = (
+        point("byte_bpe", "gpt2", 300, 2.5, 2.6),
+        point("byte_bpe", "gpt2", 4000, 2.1, 2.3),
+        point("byte_bpe", "none", 300, 2.4, 2.4),
+    )
+    references = (Reference(contestant="char", **figures_of("char", 149, (2.2, 2.3))),)
+    return Sweep(
+        version=VERSION,
+        experiment="sizes",
+        test_text_sha256="t" * 64,
+        test_borders_sha256="b" * 64,
+        budget=BudgetFacts("characters", 2_000_000),
+        points=points,
+        references=references,
+        reports={},
+    )
 
 
 def test_kinds_are_named_only_where_they_are_mixed() -> None:
-    points = [point("byte_bpe", "gpt2", 300, [2.0]), point("byte_bpe", "none", 300, [2.0])]
+    points = [point("byte_bpe", "gpt2", 300, 2.0), point("byte_bpe", "none", 300, 2.0)]
     assert list(line_labels(points).values()) == ["split gpt2", "split none"]
-    points.append(point("char_bpe", "none", 300, [2.0]))
+    points.append(point("char_bpe", "none", 300, 2.0))
     assert list(line_labels(points).values()) == [
         "byte_bpe, split gpt2",
         "byte_bpe, split none",
@@ -349,8 +371,8 @@ def test_kinds_are_named_only_where_they_are_mixed() -> None:
 
 
 def test_the_widest_table_stays_under_100_columns() -> None:
-    drawn = drawn_sweep()
-    drawn["points"] = [point("byte_bpe", "space", 100_000, [2.0]), point("char_bpe", "gpt2", 100_000, [2.0])]
+    points = (point("byte_bpe", "space", 100_000, 2.0), point("char_bpe", "gpt2", 100_000, 2.0))
+    drawn = replace(drawn_sweep(), points=points)
     assert max(map(len, sweep_as_text(drawn).split("\n"))) < 100
 
 
@@ -403,5 +425,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         write_sweep(tmp_path / "reports", drawn_sweep())
 
 
-def test_the_sweep_is_plain_json(small: dict[str, Any]) -> None:
-    assert json.loads(json.dumps(small)) == small
+def test_the_sweep_is_read_back_from_its_json_without_a_loss(stored: dict[str, Any], small: Sweep) -> None:
+    written = small.as_json()
+    assert json.loads(json.dumps(written)) == written == {key: stored[key] for key in written}
+    assert list(written) == [key for key in stored if key in written]
+    assert Sweep.from_json(replace(small, budget=None, references=()).as_json()).references == ()

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import ReportError
+from data.shapes import plain
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer
 from tokenizer.char import CharTokenizer, alphabet_of
-from tokenizer.studies.intrinsic import intrinsic_of, renyi_efficiency
+from tokenizer.studies.intrinsic import Intrinsic, intrinsic_of, renyi_efficiency
 from tokenizer.studies.study import EXAMPLES
 
 DIGITS = " 0123456789.,-"
@@ -24,7 +25,10 @@ DIGITS = " 0123456789.,-"
 def numbers_of(tokenizer: Tokenizer, text: str, **parameters: int) -> dict[str, Any]:
     ids = np.array(tokenizer.encode(text), np.int64)
     sizes = {"embedding_parameters": 1, "all_parameters": 4} | parameters
-    return intrinsic_of(tokenizer, ids, text, **sizes)
+    found = intrinsic_of(tokenizer, ids, text, **sizes)
+    stored: dict[str, Any] = json.loads(json.dumps(plain(found), allow_nan=False))
+    assert Intrinsic.from_json(stored) == found
+    return stored
 
 
 def test_a_char_tokenizer_by_hand() -> None:

@@ -10,13 +10,14 @@ import pytest
 
 from data.errors import ConfigError, TokenizerError
 from scripts import trace as verb
-from tokenizer.bpe import BPEKind, merge_strings
+from tokenizer.bpe import BPEKind
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.pretokenize import SPLIT_PATTERNS, SplitPattern
 from tokenizer.reference import TIE_BREAKS, TieBreak, Training
 from tokenizer.studies.trace import as_data, trace_training
 from tokenizer.studies.trace_text import as_text
 from tokenizer.train import ENGINES, TokenizerConfig, learn_merges
+from tokenizer.vocabulary import merge_strings
 from tokenizer_helpers import LOSSLESS_TEXTS
 
 KINDS: tuple[BPEKind, ...] = ("char_bpe", "byte_bpe")

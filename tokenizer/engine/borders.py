@@ -9,19 +9,31 @@ first and settled afterwards.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from data.errors import TokenizerError
+from tokenizer.base import Int64Array, UInt8Array, UInt64Array
 from tokenizer.engine.cuts import ContextArray, Cuts, UInt16Array, may_cut
+from tokenizer.engine.instructions import trailing_zeros
 from tokenizer.engine.jit import inlined, kernel
-from tokenizer.engine.kernels import Int64Array, UInt8Array
-from tokenizer.engine.scan import ASK, GPT4, SPACE, character_classes, next_end, pretoken_end, quick_classes
-
-UInt64Array = NDArray[np.uint64]
+from tokenizer.engine.pretoken_map import MOST_BYTES_OF_ONE
+from tokenizer.engine.scan import (
+    ASK,
+    GPT2,
+    GPT4,
+    LETTER,
+    NUMBER,
+    SPACE,
+    character_classes,
+    next_end,
+    pretoken_end,
+    quick_classes,
+)
 
 WHOLE, CUTS = -1, -2  # beside scan.PATTERN_NUMBERS: a span is one pretoken; cut where no token can reach across
 _BORDER, _DOUBT = np.uint8(1), np.uint8(2)
 _DOUBTS = np.uint64(0x0202020202020202)
 _BLANK = 0x20
+_LETTER, _NUMBER, _SPACE, _ASK = np.uint8(LETTER), np.uint8(NUMBER), np.uint8(SPACE), np.uint8(ASK)
 
 
 class Cutter(NamedTuple):
@@ -37,9 +49,11 @@ class Cutter(NamedTuple):
     """With `contexts` the tables of cuts.Cuts, for CUTS."""
     contexts: ContextArray
     marks: UInt8Array
-    """Room for a mark at each byte of a span, and 16 bytes more."""
+    """Room for a mark at each byte of a span, and 80 bytes more."""
     marks_at: UInt64Array
     """The same memory, eight marks at a time."""
+    ends: Int64Array
+    """Room for where each pretoken of a span ends."""
     kinds: UInt8Array
     """Room for the class of each byte of a span, and one more."""
 
@@ -47,10 +61,16 @@ class Cutter(NamedTuple):
 def cutter_for(spans: Int64Array, pattern: int, cuts: Cuts) -> Cutter:
     """A cutter with room for each of `spans` (S, 2); `cuts` says where to cut, for CUTS."""
     longest = int((spans[:, 1] - spans[:, 0]).max(initial=0))
-    marks, kinds = np.zeros(longest + 16, dtype=np.uint8), np.zeros(longest + 1, dtype=np.uint8)
+    if longest > MOST_BYTES_OF_ONE:
+        raise TokenizerError(
+            f"{longest:,} bytes of text in a row have no place to cut, and at most {MOST_BYTES_OF_ONE:,} are possible; "
+            "divide the text into documents"
+        )
+    marks, kinds = np.zeros(longest + 80, dtype=np.uint8), np.zeros(longest + 1, dtype=np.uint8)
     quick = quick_classes(max(pattern, 0))
     tables = character_classes(), cuts.joins, cuts.contexts
-    return Cutter(pattern, quick, *tables, marks, eight_at_a_time(marks), kinds)
+    ends = np.empty(longest, dtype=np.int64)
+    return Cutter(pattern, quick, *tables, marks, eight_at_a_time(marks), ends, kinds)
 
 
 def eight_at_a_time(text: UInt8Array) -> UInt64Array:
@@ -61,6 +81,7 @@ def eight_at_a_time(text: UInt8Array) -> UInt64Array:
     return np.ndarray(len(text) - 7, np.dtype("<u8"), text.data, strides=(1,))
 
 
+_TO_BITS, _TOP = np.uint64(0x0102040810204080), np.uint64(56)  # the product has bit k of eight bytes at bit 56 + k
 _PLACES = np.uint64(0x0001020304050607)  # byte 7 - k holds k
 
 
@@ -71,15 +92,25 @@ def first_marked(word: np.uint64) -> np.int64:
     return np.int64((lowest_bit * _PLACES) >> np.uint64(56))
 
 
-@inlined
-def next_border(marks_at: UInt64Array, k: int) -> int:
-    """The first place after `k` that is marked as a border."""
-    k += 1
-    word = marks_at[k]
-    while word == 0:
-        k += 8
-        word = marks_at[k]
-    return k + first_marked(word)
+@kernel
+def list_ends(text: UInt8Array, start: int, end: int, cutter: Cutter) -> int:
+    """Write where each pretoken of the span [start, end) ends into cutter.ends; their number. The span is not empty."""
+    mark_borders(text, start, end, cutter)
+    marks, marks_at, ends = cutter.marks, cutter.marks_at, cutter.ends
+    size = end - start
+    marks[size + 1 : size + 80] = 0  # 64 marks are read at any place of the span
+    count = 0
+    for k in range(1, size + 1, 64):
+        # Eight times eight marks, each 0 or 1, become the bits of one word.
+        bits = np.uint64(0)
+        for eighth in range(8):
+            word = marks_at[k + 8 * eighth]
+            bits |= ((word * _TO_BITS) >> _TOP) << np.uint64(8 * eighth)
+        while bits != 0:
+            ends[count] = start + k + np.int64(trailing_zeros(bits))
+            bits &= bits - np.uint64(1)
+            count += 1
+    return count
 
 
 @kernel
@@ -103,14 +134,28 @@ def mark_borders(text: UInt8Array, start: int, end: int, cutter: Cutter) -> None
                 marks[i - start] = _BORDER
                 i = next_end(text, i, end, pattern, quick, classes)
     else:
-        _mark_neighbours(text[start:end], quick, marks, cutter.kinds)
+        _mark_neighbours(text[start:end], pattern == GPT2, marks, cutter.kinds)
         _settle_doubts(text, start, end, cutter)
     marks[size] = _BORDER
 
 
+@inlined
+def quick_class(byte: np.uint8, is_gpt2: bool) -> np.uint8:
+    """What scan.quick_classes has for `byte` under the patterns `gpt2` and `space`: comparisons, no table, so that the
+    compiler does many bytes at once.
+    """
+    is_letter = ((byte >= 0x61) & (byte <= 0x7A)) | ((byte >= 0x41) & (byte <= 0x5A))
+    is_number = (byte >= 0x30) & (byte <= 0x39)
+    is_space = (byte == 0x20) | ((byte >= 0x09) & (byte <= 0x0D))
+    in_doubt = (byte >= 0x80) | (is_gpt2 & (byte == 0x27))
+    # Numbers of one byte throughout: a wider one would leave room for fewer of them in an instruction.
+    kind = (np.uint8(is_gpt2 & is_letter) * _LETTER) | (np.uint8(is_gpt2 & is_number) * _NUMBER)
+    return kind | (np.uint8(is_space) * _SPACE) | (np.uint8(in_doubt) * _ASK)
+
+
 @kernel
-def _mark_neighbours(text: UInt8Array, quick: UInt8Array, marks: UInt8Array, kinds: UInt8Array) -> None:
-    """Mark borders and doubts of a whole span by looking at neighbours only; `quick` is scan.quick_classes.
+def _mark_neighbours(text: UInt8Array, is_gpt2: bool, marks: UInt8Array, kinds: UInt8Array) -> None:
+    """Mark borders and doubts of a whole span by looking at neighbours only.
 
     A run of one class is a pretoken, a blank before it included. Of a run of spaces the last one stands alone (or is
     that blank), unless the text ends with it. A space before a byte in doubt is in doubt as well.
@@ -118,7 +163,7 @@ def _mark_neighbours(text: UInt8Array, quick: UInt8Array, marks: UInt8Array, kin
     size = len(text)
     # Two plain loops without a branch, which the compiler turns into vector instructions.
     for k in range(size):
-        kinds[k] = quick[text[k]]
+        kinds[k] = quick_class(text[k], is_gpt2)
     kinds[size] = SPACE  # so that a run of spaces at the end is not cut
     for k in range(1, size):
         before, here, after = kinds[k - 1], kinds[k], kinds[k + 1]

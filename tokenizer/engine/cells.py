@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tokenizer.base import Int32Array, Int64Array
 from tokenizer.engine.jit import kernel
-from tokenizer.engine.kernels import NONE, Int32Array, Int64Array, find, pair_key, rehash
+from tokenizer.engine.kernels import NONE, find, pair_key, rehash
 
 _PAIRS_AT_FIRST = 1 << 11
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from data.errors import DataError
 from data.files import atomic_write
+from tokenizer.base import Int32Array, Int64Array, UInt8Array
 from tokenizer.engine.borders import WHOLE
 from tokenizer.engine.intern import (
     Interned,
@@ -23,7 +24,6 @@ from tokenizer.engine.intern import (
     text_bytes,
 )
 from tokenizer.engine.jit import kernel
-from tokenizer.engine.kernels import Int32Array, Int64Array, UInt8Array
 from tokenizer.engine.scan import PATTERN_NUMBERS
 from tokenizer.pretokenize import SplitPattern
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenizer.base import Int64Array, UInt8Array
 from tokenizer.engine.jit import inlined, kernel
-from tokenizer.engine.kernels import Int64Array, UInt8Array
 
 UInt16Array = NDArray[np.uint16]
 ContextArray = NDArray[np.uint64]

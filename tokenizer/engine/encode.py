@@ -9,34 +9,50 @@ from typing import NamedTuple
 import numpy as np
 
 from data.errors import TokenizerError
-from tokenizer.engine.borders import CUTS, Cutter, UInt64Array, cutter_for, mark_borders, next_border
+from tokenizer.base import Int32Array, Int64Array, UInt8Array, UInt64Array
+from tokenizer.engine.borders import CUTS, Cutter, cutter_for, list_ends
 from tokenizer.engine.cuts import Cuts
 from tokenizer.engine.intern import TextBytes, in_threads, shares_of
-from tokenizer.engine.jit import kernel
-from tokenizer.engine.kernels import Int32Array, Int64Array, UInt8Array
-from tokenizer.engine.piece import MergeTable, encode_piece, room_for_windows
-from tokenizer.engine.pretoken_map import FREE, is_same, key_of, slot_of
+from tokenizer.engine.jit import inlined, kernel
+from tokenizer.engine.piece import MergeTable, encode_piece, room_for_pieces
+from tokenizer.engine.pretoken_map import GROUP, WORDS, doubled, look_up, room_for_group
 from tokenizer.engine.scan import PATTERN_NUMBERS
 from tokenizer.pretokenize import SplitPattern
 
-_SLOTS_AT_FIRST = 1 << 17
+_ROWS_AT_FIRST = 1 << 17
 _DONE, _FULL, _UNKNOWN = range(3)
 
 
 class IdMap(NamedTuple):
-    """The map from pretokens to their ids."""
+    """The map from pretokens to their ids (pretoken_map.py).
+
+    The owner's two words of a row hold up to four ids, and above the fourth one how many there are. Where there are
+    more, or the pretoken is long, the number is _IN_POOL, the first word is a place in the pool, and the second one
+    says how many ids lie there.
+    """
 
     rows: UInt64Array
-    """Shape (slots, 4), a row for each pretoken; the columns are _KEY, _IDS, _START, _SIZES."""
+    """Shape (4 * rows,): the words of all rows."""
     pool: Int32Array
-    """The ids of pretokens that have more than two, one behind the other."""
+    """The ids of pretokens that have more than four, one behind the other; behind them room for the next pretoken."""
 
 
-# The columns: the key (pretoken_map.py); the ids themselves, the second one in the upper half, or the place of more
-# than two in the pool; the byte at which the pretoken was first seen; its bytes (upper half) and ids (lower half).
-_KEY, _IDS, _START, _SIZES = range(4)
-_LOW = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
+class Ids(NamedTuple):
+    """Where the ids of a share of the text are written."""
+
+    ids: Int32Array
+    """Shape (bytes + 4,): four are written at a time."""
+    pairs: UInt64Array
+    """The same memory: item i is the ids i and i + 1, the first one in the lower half."""
+    span_ends: Int64Array
+    """Shape (S,): how many ids there are up to the end of each span."""
+
+
+_IDS, _MORE_IDS = np.uint64(2), np.uint64(3)  # the owner's words
+_HALF, _COUNT = np.uint64(32), np.uint64(61)  # bits below the second id of a word, and below the number of ids
+_LOW, _WITHOUT_COUNT = np.uint64((1 << 32) - 1), np.uint64((1 << 61) - 1)
+_IN_POOL = 7
+_MOST_IN_ROW = 4
 
 
 class Progress(NamedTuple):
@@ -90,39 +106,25 @@ def _encode_share(
 ) -> tuple[Int32Array, Int64Array]:
     """Ids of `spans` (S, 2) one behind the other, and where each span ends among them."""
     num_bytes = int((spans[:, 1] - spans[:, 0]).sum())
-    slots = 64
-    while slots < min(num_bytes, _SLOTS_AT_FIRST):
-        slots *= 2
-    id_map = IdMap(np.zeros((slots, 4), dtype=np.uint64), np.empty(slots * 4, dtype=np.int32))
-    ids = np.empty(num_bytes + 2, dtype=np.int32)  # a token has one byte at least; memory is taken as it is written
-    span_ends = np.empty(len(spans), dtype=np.int64)
+    num_rows = 2 * GROUP
+    while num_rows < min(num_bytes, _ROWS_AT_FIRST):
+        num_rows *= 2
+    longest = int((spans[:, 1] - spans[:, 0]).max(initial=0))
+    id_map = IdMap(np.zeros(WORDS * num_rows, dtype=np.uint64), np.empty(num_rows + longest, dtype=np.int32))
+    ids = np.empty(num_bytes + _MOST_IN_ROW, dtype=np.int32)  # memory is taken as it is written
+    pairs = np.ndarray(len(ids) - 1, np.dtype("<u8"), ids.data, strides=(4,))
+    written = Ids(ids, pairs, np.empty(len(spans), dtype=np.int64))
     cutter = cutter_for(spans, pattern, cuts)
     start = int(spans[0, 0]) if len(spans) else 0
     progress = Progress(state=_FULL, span=0, i=start, used=0, pooled=0, filled=0)
     while True:
-        progress = _encode_spans(laid_out, spans, cutter, id_map, table, ids, span_ends, progress)
+        progress = _encode_spans(laid_out, spans, cutter, id_map, table, written, progress)
         if progress.state == _UNKNOWN:
             raise UnknownCharacterError(f"no token for the character at byte {progress.i}")
         if progress.state == _DONE:
-            return ids[: progress.filled], span_ends
-        # Full: whichever it is, both grow, for the longest piece may need as many ids as it has bytes.
-        longest = int((spans[:, 1] - spans[:, 0]).max())
-        room = np.empty(len(id_map.pool) + longest, dtype=np.int32)
-        id_map = IdMap(_with_more_rows(id_map.rows), np.concatenate([id_map.pool, room]))
-
-
-@kernel
-def _with_more_rows(rows: UInt64Array) -> UInt64Array:
-    """The same map with twice the slots. Keys of long pretokens that collide stay two rows, as before."""
-    larger = np.zeros((2 * len(rows), 4), dtype=np.uint64)
-    mask = len(larger) - 1
-    for row in range(len(rows)):
-        if rows[row, _KEY] != FREE:
-            slot = slot_of(rows[row, _KEY], mask)
-            while larger[slot, _KEY] != FREE:
-                slot = (slot + 1) & mask
-            larger[slot] = rows[row]
-    return larger
+            return ids[: progress.filled], written.span_ends
+        # Full: whichever it is, both grow.
+        id_map = IdMap(doubled(id_map.rows), np.concatenate([id_map.pool, np.empty_like(id_map.pool)]))
 
 
 @kernel
@@ -132,63 +134,35 @@ def _encode_spans(
     cutter: Cutter,
     id_map: IdMap,
     table: MergeTable,
-    ids: Int32Array,
-    span_ends: Int64Array,
+    written: Ids,
     progress: Progress,
 ) -> Progress:
-    """Go on from where `progress` says until all spans are done, the map is full, or a character has no id.
-
-    Invariant of the map: a row holds the ids of its pretoken, two of them in the row itself, more in the pool.
-    """
-    text, at, marks_at = laid_out.text, laid_out.at, cutter.marks_at
-    rows, pool = id_map.rows, id_map.pool
+    """Go on from where `progress` says until all spans are done, the map is full, or a character has no id."""
+    rows, pool, most_rows = id_map.rows, id_map.pool, len(id_map.rows) // (2 * WORDS)
     span, i, used, pooled, filled = progress.span, progress.i, progress.used, progress.pooled, progress.filled
-    mask, room = len(rows) - 1, room_for_windows()
+    group, room = room_for_group(), room_for_pieces()
     while span < len(spans):
-        # Mark the borders of the whole span first: that is work on many bytes at once.
-        start, end = i, spans[span, 1]
-        if start < end:
-            mark_borders(text, start, end, cutter)
-        while i < end:
-            # The pretoken goes up to the next border. Probe until its row is met, or a free one.
-            after = start + next_border(marks_at, i - start)
-            size = after - i
-            key = key_of(at, i, size)
-            slot = slot_of(key, mask)
-            while rows[slot, _KEY] != FREE:
-                if rows[slot, _KEY] == key and (
-                    size < 8  # the key says it all; longer pretokens may share one, and their bytes are compared
-                    or (
-                        np.int64(rows[slot, _SIZES] >> _HALF) == size
-                        and is_same(at, np.int64(rows[slot, _START]), i, size)
-                    )
-                ):
-                    break
-                slot = (slot + 1) & mask
+        # Find all pretokens of the span first: that is work on many bytes at once.
+        end = spans[span, 1]
+        count = list_ends(laid_out.text, i, end, cutter) if i < end else 0
+        for first in range(0, count, GROUP):
+            ends = cutter.ends[first : min(first + GROUP, count)]
+            # A whole group has to find room: a row for each pretoken, and in the pool an id for each byte.
+            if used + GROUP > most_rows or pooled + ends[-1] - i > len(pool):
+                return Progress(_FULL, span, i, used, pooled, filled)
+            num_new = look_up(laid_out.at, i, ends, rows, group)
 
-            # Met for the first time: encode it, behind the ids in the pool.
-            if rows[slot, _KEY] == FREE:
-                if 2 * used >= len(rows) or pooled + size > len(pool):
-                    return Progress(_FULL, span, i, used, pooled, filled)
-                count = encode_piece(text, i, after, pool, pooled, table, room)
-                if count < 0:
-                    return Progress(_UNKNOWN, span, i, used, pooled, filled)
-                rows[slot, _KEY], rows[slot, _START] = key, np.uint64(i)
-                pooled += _enter_ids(id_map, slot, pooled, size, count)
-                used += 1
-
-            # Copy its ids. Two are always written; what follows overwrites the second if there is only one.
-            found, count = rows[slot, _IDS], int(np.int64(rows[slot, _SIZES] & _LOW))
-            if count > 2:
-                first = np.int64(found)
-                for k in range(count):
-                    ids[filled + k] = pool[first + k]
-            else:
-                ids[filled] = np.int32(found & _LOW)
-                ids[filled + 1] = np.int32(found >> _HALF)
-            filled += count
-            i = after
-        span_ends[span] = filled
+            # Encode what is new, behind the ids in the pool.
+            for k in group.new[:num_new]:
+                start = i if k == 0 else ends[k - 1]
+                found = encode_piece(laid_out.text, start, ends[k], pool, pooled, table, room)
+                if found < 0:
+                    return Progress(_UNKNOWN, span, start, used, pooled, filled)
+                pooled += _enter_ids(rows, group.rows[k], pool, pooled, found)
+            used += num_new
+            filled = _copy_ids(rows, group.rows[: len(ends)], pool, written.ids, written.pairs, filled)
+            i = ends[-1]
+        written.span_ends[span] = filled
         span += 1
         if span < len(spans):
             i = spans[span, 0]
@@ -196,19 +170,44 @@ def _encode_spans(
 
 
 @kernel
-def _enter_ids(id_map: IdMap, slot: int, pooled: int, size: int, count: int) -> int:
-    """Note in row `slot` the `count` ids of its `size` bytes, which stand in the pool from `pooled` on.
+def _copy_ids(
+    rows: UInt64Array, places: UInt64Array, pool: Int32Array, ids: Int32Array, pairs: UInt64Array, filled: int
+) -> int:
+    """Write the ids that the rows at `places` have, from ids[filled] on; how many ids there are now."""
+    for row in places:
+        # Four ids are always written; what follows overwrites those that are none.
+        word, second_word = rows[row + _IDS], rows[row + _MORE_IDS]
+        number = int(second_word >> _COUNT)
+        if number == _IN_POOL:
+            place, number = int(word), int(second_word & _LOW)
+            for m in range(number):
+                ids[filled + m] = pool[place + m]
+        else:
+            pairs[filled] = word
+            pairs[filled + 2] = second_word & _WITHOUT_COUNT
+        filled += number
+    return filled
 
-    Returns how many of them stay there: ids that fit into the row do not.
-    """
-    rows, pool = id_map.rows, id_map.pool
-    rows[slot, _SIZES] = (np.uint64(size) << _HALF) | np.uint64(count)
-    if count > 2:
-        rows[slot, _IDS] = np.uint64(pooled)
-        return count
-    second = np.uint64(pool[pooled + 1]) if count == 2 else np.uint64(0)
-    rows[slot, _IDS] = (second << _HALF) | np.uint64(pool[pooled])
-    return 0
+
+@inlined
+def _enter_ids(rows: UInt64Array, row: np.uint64, pool: Int32Array, pooled: int, count: int) -> int:
+    """Note in a row the `count` ids that stand in the pool from `pooled` on; how many of them have to stay there."""
+    stay = count
+    if count <= _MOST_IN_ROW:
+        # The lower half of each word first; ids that are none are 0.
+        for word in range(2):
+            ids = np.uint64(0)
+            for half in range(2):
+                m = 2 * word + half
+                if m < count:
+                    ids |= np.uint64(pool[pooled + m]) << np.uint64(32 * half)
+            rows[row + _IDS + np.uint64(word)] = ids
+        rows[row + _MORE_IDS] |= np.uint64(count) << _COUNT
+        stay = 0
+    else:
+        rows[row + _IDS] = np.uint64(pooled)
+        rows[row + _MORE_IDS] = np.uint64(count) | (np.uint64(_IN_POOL) << _COUNT)
+    return stay
 
 
 @kernel
@@ -229,7 +228,7 @@ def encode_short(
     text: UInt8Array,
     offsets: Int64Array,
     pairs: Int32Array,
-    ranks: Int64Array,
+    ranks: UInt64Array,
     low_ranks: Int32Array,
     base_ids: Int32Array,
     is_bytes: bool,
@@ -243,7 +242,7 @@ def encode_short(
     """
     table = MergeTable(pairs, ranks, low_ranks, base_ids, is_bytes, base_size, limit)
     ids = np.empty(len(text), dtype=np.int32)
-    count, room = 0, room_for_windows()
+    count, room = 0, room_for_pieces()
     for piece in range(len(offsets) - 1):
         found = encode_piece(text, offsets[piece], offsets[piece + 1], ids, count, table, room)
         if found < 0:

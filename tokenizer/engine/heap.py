@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tokenizer.base import Int32Array, Int64Array, UInt8Array
 from tokenizer.engine.jit import inlined, kernel
-from tokenizer.engine.kernels import Int32Array, Int64Array, UInt8Array
 
 FIRST_SEEN, LOWEST_IDS, GREATEST_BYTES = range(3)  # in the order of reference.TIE_BREAKS
 _COUNT, _TIE, _NUMBER = range(3)  # columns of a row

@@ -14,12 +14,25 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from data.errors import TokenizerError
+from tokenizer.base import Int32Array, Int64Array, UInt8Array, UInt64Array
 from tokenizer.bytelevel import utf8
-from tokenizer.engine.borders import Cutter, UInt64Array, cutter_for, eight_at_a_time, mark_borders, next_border
+from tokenizer.engine.borders import Cutter, cutter_for, eight_at_a_time, list_ends
 from tokenizer.engine.cuts import NEVER, Cuts, UInt16Array
 from tokenizer.engine.jit import kernel
-from tokenizer.engine.kernels import Int32Array, Int64Array, UInt8Array
-from tokenizer.engine.pretoken_map import FREE, is_same, key_of, slot_of
+from tokenizer.engine.pretoken_map import (
+    FREE,
+    GROUP,
+    MOST_BYTES,
+    ROW,
+    SECOND,
+    WORDS,
+    doubled,
+    home_of,
+    key_of,
+    look_up,
+    room_for_group,
+)
 
 BoolArray = NDArray[np.bool_]
 T = TypeVar("T")
@@ -30,7 +43,7 @@ AT_BLANKS = np.zeros((256, 256), dtype=np.bool_)
 AT_BLANKS[0x21:0x7F, 0x20] = True
 PADDING = 16  # bytes behind a text, so that eight bytes can be read at any place of it
 _SPAN_BYTES = 1 << 18  # documents longer than this are cut for the threads
-_MOST_SLOTS_AT_FIRST = 1 << 15
+_MOST_ROWS_AT_FIRST = 1 << 15
 
 
 class TextBytes(NamedTuple):
@@ -60,14 +73,16 @@ class Interned:
 
 
 class PretokenTable(NamedTuple):
-    """The map from pretokens to their numbers (pretoken_map.py), and what is known of each, with room for more."""
+    """The map from pretokens to their numbers and counts (pretoken_map.py), and what else is known of each."""
 
-    slots: UInt64Array
-    """Shape (slots, 2): key and number; `slots` is a power of two, and never more than half of them are taken."""
+    rows: UInt64Array
+    """Shape (4 * rows,): the words of all rows."""
     starts: Int64Array
-    """Shape (slots / 2,), as the two that follow: see Interned."""
+    """Shape (rows / 2,), as the one that follows: see Interned. There is room for a whole map."""
     lengths: Int32Array
-    counts: Int64Array
+
+
+_NUMBER, _COUNT = np.uint64(2), np.uint64(3)  # the owner's words of a row
 
 
 class Progress(NamedTuple):
@@ -91,16 +106,25 @@ def text_bytes(documents: Sequence[str]) -> TextBytes:
         utf8("".join(documents))  # raises, with the offset
         raise
     ends = np.cumsum([len(document) for document in encoded], dtype=np.int64)
+    _check_size(int(ends[-1]) if len(ends) else 0)
     buffer = np.frombuffer(bytearray().join([*encoded, bytes(PADDING)]), dtype=np.uint8)
     return TextBytes(buffer, eight_at_a_time(buffer), ends)
 
 
 def lay_out(raw: UInt8Array, ends: Int64Array) -> TextBytes:
-    """Valid UTF-8 in a buffer with the padding that the kernels need."""
+    """Valid UTF-8 in a buffer with the padding that the kernels need. Raises TokenizerError where it is too large."""
+    _check_size(len(raw))
     buffer = padded(len(raw))
     buffer[: len(raw)] = raw
     buffer[len(raw) :] = 0
     return TextBytes(buffer, eight_at_a_time(buffer), ends)
+
+
+def _check_size(num_bytes: int) -> None:
+    if num_bytes > MOST_BYTES:
+        raise TokenizerError(
+            f"{num_bytes:,} bytes of text at once; at most {MOST_BYTES:,} are possible: give less of it"
+        )
 
 
 def padded(size: int) -> UInt8Array:
@@ -151,45 +175,32 @@ def intern(
     """
     num_bytes = int((spans[:, 1] - spans[:, 0]).sum())
     known = 0 if start_from is None else len(start_from.starts)
-    slots = 64
-    while slots < 2 * known + 2 or slots < min(num_bytes, _MOST_SLOTS_AT_FIRST):
-        slots *= 2
-    table = _empty_table(slots)
+    num_rows = 2 * GROUP
+    while num_rows < 2 * (known + GROUP) or num_rows < min(num_bytes, _MOST_ROWS_AT_FIRST):
+        num_rows *= 2
+    table = PretokenTable(
+        np.zeros(WORDS * num_rows, dtype=np.uint64),
+        np.empty(num_rows // 2, dtype=np.int64),
+        np.empty(num_rows // 2, dtype=np.int32),
+    )
     if start_from is not None:
         table.starts[:known], table.lengths[:known] = start_from.starts, start_from.lengths
-        table.counts[:known] = start_from.counts
-        _fill_slots(table, laid_out.at, known)
+        _enter_known(table, laid_out.at, start_from.counts)
     sequence = np.empty(num_bytes if keep_sequence else 0, dtype=np.int32)
     span_ends = np.empty(len(spans), dtype=np.int64)
     cutter = cutter_for(spans, pattern, cuts)
     progress = Progress(span=0, i=int(spans[0, 0]) if len(spans) else 0, used=known, filled=0)
-    while progress.span < len(spans):
+    while True:
         progress = _intern(laid_out, spans, cutter, table, sequence, span_ends, progress)
-        if progress.used == len(table.starts):
-            table = _doubled(table, laid_out.at, progress.used)
+        if progress.span == len(spans):
+            break
+        more = np.empty_like(table.starts), np.empty_like(table.lengths)
+        table = PretokenTable(
+            doubled(table.rows), np.concatenate([table.starts, more[0]]), np.concatenate([table.lengths, more[1]])
+        )
     used = progress.used
-    return Interned(
-        table.starts[:used], table.lengths[:used], table.counts[:used], sequence[: progress.filled], span_ends
-    )
-
-
-def _empty_table(slots: int) -> PretokenTable:
-    room = slots // 2
-    return PretokenTable(
-        np.zeros((slots, 2), dtype=np.uint64),
-        np.empty(room, dtype=np.int64),
-        np.empty(room, dtype=np.int32),
-        np.empty(room, dtype=np.int64),
-    )
-
-
-def _doubled(table: PretokenTable, at: UInt64Array, used: int) -> PretokenTable:
-    """The same pretokens, of which there are `used`, in a table with twice the slots."""
-    larger = _empty_table(2 * len(table.slots))
-    larger.starts[:used], larger.lengths[:used] = table.starts[:used], table.lengths[:used]
-    larger.counts[:used] = table.counts[:used]
-    _fill_slots(larger, at, used)
-    return larger
+    counts = _counts(table.rows, used)
+    return Interned(table.starts[:used], table.lengths[:used], counts, sequence[: progress.filled], span_ends)
 
 
 @kernel
@@ -215,16 +226,26 @@ def _cut_spans(text: UInt8Array, document_ends: Int64Array, may_cut: BoolArray, 
 
 
 @kernel
-def _fill_slots(table: PretokenTable, at: UInt64Array, used: int) -> None:
-    """Enter the first `used` pretokens, which are all different, into empty slots."""
-    slots = table.slots
-    mask = len(slots) - 1
-    for number in range(used):
-        key = key_of(at, table.starts[number], table.lengths[number])
-        slot = slot_of(key, mask)
-        while slots[slot, 0] != FREE:
-            slot = (slot + 1) & mask
-        slots[slot, 0], slots[slot, 1] = key, np.uint64(number)
+def _enter_known(table: PretokenTable, at: UInt64Array, counts: Int64Array) -> None:
+    """Enter pretokens that have their numbers, and are all different, into an empty map."""
+    rows = table.rows
+    for number in range(len(counts)):
+        one, two = key_of(at, table.starts[number], table.lengths[number])
+        row = home_of(one, two, len(rows))
+        while rows[row + SECOND] != FREE:
+            row = (row + ROW) & np.uint64(len(rows) - WORDS)
+        rows[row], rows[row + SECOND] = one, two
+        rows[row + _NUMBER], rows[row + _COUNT] = np.uint64(number), np.uint64(counts[number])
+
+
+@kernel
+def _counts(rows: UInt64Array, used: int) -> Int64Array:
+    """The count of each of the `used` pretokens, by number."""
+    counts = np.empty(used, dtype=np.int64)
+    for row in range(0, len(rows), WORDS):
+        if rows[row + 1] != FREE:
+            counts[rows[row + 2]] = rows[row + 3]
+    return counts
 
 
 @kernel
@@ -237,51 +258,40 @@ def _intern(
     span_ends: Int64Array,
     progress: Progress,
 ) -> Progress:
-    """Go on until all spans are done or the table is full. `sequence` is empty if it is not wanted.
-
-    Nothing in the inner loop may allocate or call with many arrays: that would cost more than the work itself.
-    """
-    text, at, marks_at = laid_out.text, laid_out.at, cutter.marks_at
-    slots, starts, lengths, counts = table.slots, table.starts, table.lengths, table.counts
+    """Go on until all spans are done or the map is full. `sequence` is empty if it is not wanted."""
+    rows, most_rows = table.rows, len(table.rows) // (2 * WORDS)
     span, i, used, filled = progress.span, progress.i, progress.used, progress.filled
-    mask, room, is_kept = len(slots) - 1, len(starts), len(sequence) > 0
+    group = room_for_group()
     while span < len(spans):
-        # Mark the borders of the whole span first: that is work on many bytes at once.
-        start, end = i, spans[span, 1]
-        if start < end:
-            mark_borders(text, start, end, cutter)
-
-        # Then go from border to border.
-        while i < end:
-            if used == room:
+        # Find all pretokens of the span first: that is work on many bytes at once.
+        end = spans[span, 1]
+        count = list_ends(laid_out.text, i, end, cutter) if i < end else 0
+        for first in range(0, count, GROUP):
+            ends = cutter.ends[first : min(first + GROUP, count)]
+            if used + GROUP > most_rows:
                 return Progress(span, i, used, filled)
-            after = start + next_border(marks_at, i - start)
-            size = after - i
-
-            # Probe until the pretoken itself is met, or a free slot, which makes it a new one.
-            key = key_of(at, i, size)
-            slot = slot_of(key, mask)
-            while True:
-                stored = slots[slot, 0]
-                if stored == key:
-                    number = np.int64(slots[slot, 1])
-                    if size < 8 or (lengths[number] == size and is_same(at, starts[number], i, size)):
-                        break
-                elif stored == FREE:
-                    number = np.int64(used)
-                    slots[slot, 0], slots[slot, 1] = key, np.uint64(used)
-                    starts[used], lengths[used], counts[used] = i, size, 0
-                    used += 1
-                    break
-                slot = (slot + 1) & mask
-
-            counts[number] += 1
-            if is_kept:
-                sequence[filled] = number
-                filled += 1
-            i = after
+            num_new = look_up(laid_out.at, i, ends, rows, group)
+            for k in group.new[:num_new]:
+                rows[group.rows[k] + _NUMBER] = np.uint64(used)
+                start = i if k == 0 else ends[k - 1]
+                table.starts[used], table.lengths[used] = start, ends[k] - start
+                used += 1
+            filled = _count(rows, group.rows[: len(ends)], sequence, filled)
+            i = ends[-1]
         span_ends[span] = filled
         span += 1
         if span < len(spans):
             i = spans[span, 0]
     return Progress(span, i, used, filled)
+
+
+@kernel
+def _count(rows: UInt64Array, places: UInt64Array, sequence: Int32Array, filled: int) -> int:
+    """Count the pretokens of the rows at `places`, and append their numbers to the sequence; its length."""
+    for row in places:
+        rows[row + _COUNT] += np.uint64(1)
+    if len(sequence):
+        for row in places:
+            sequence[filled] = rows[row + _NUMBER]
+            filled += 1
+    return filled

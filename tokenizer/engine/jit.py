@@ -33,7 +33,7 @@ import tokenizer
 logger = logging.getLogger(__name__)
 
 _PACKAGES = Path(tokenizer.__file__).parent.parent
-_HAS_KERNELS = re.compile(rb"from tokenizer(\.\w+)*\.jit import")
+_HAS_KERNELS = re.compile(rb"^(from tokenizer(\.\w+)*\.jit|from numba\b.*) import", re.MULTILINE)
 _OTHERS_MAY_WRITE = 0o022
 
 

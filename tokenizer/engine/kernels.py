@@ -5,18 +5,13 @@ meets the key or a free slot. They are never more than half full, so that every 
 
 - The map that grows (`find`, `rehash`): training numbers its pairs as they come into being.
 - The map that is made once (`build_ranks`, `rank_of`): encoding asks for the rank of a pair. Key and rank stand side
-  by side in one row, so that a look-up costs one access to memory.
+  by side, so that a look-up costs one access to memory.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tokenizer.base import Int32Array, Int64Array, UInt64Array
 from tokenizer.engine.jit import inlined, kernel
-
-UInt8Array = NDArray[np.uint8]
-
-Int32Array = NDArray[np.int32]
-Int64Array = NDArray[np.int64]
 
 NONE = -1  # no position, no pair, no rank
 
@@ -66,33 +61,55 @@ def rehash(keys: Int64Array, values: Int32Array) -> tuple[Int64Array, Int32Array
 # The map that is made once.
 
 
+_TAKEN = np.uint64(1) << np.uint64(63)  # set in every key, so that no key is 0, which marks a free slot
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
 @kernel
-def build_ranks(pairs: Int32Array) -> Int64Array:
-    """The map (left, right) -> rank of the merges `pairs` (R, 2), as rows of (key, rank): see `rank_of`."""
+def build_ranks(pairs: Int32Array) -> UInt64Array:
+    """The map (left, right) -> rank of the merges `pairs` (R, 2): slot s holds a key at 2 s and its rank at 2 s + 1."""
     slots = 16
     while slots < 3 * len(pairs):
         slots *= 2
-    ranks = np.full((slots, 2), NONE, dtype=np.int64)
+    ranks = np.zeros(2 * slots, dtype=np.uint64)
+    last = np.uint64(2 * slots - 2)
     for rank in range(len(pairs)):
-        key = pair_key(pairs[rank, 0], pairs[rank, 1])
-        slot = _home(key, slots - 1)
-        while ranks[slot, 0] != NONE:
-            slot = (slot + 1) & (slots - 1)
-        ranks[slot, 0], ranks[slot, 1] = key, rank
+        key = _rank_key(pairs[rank, 0], pairs[rank, 1])
+        slot = _rank_home(key, last)
+        while ranks[slot] != 0:
+            slot = (slot + np.uint64(2)) & last
+        ranks[slot], ranks[slot + np.uint64(1)] = key, rank
     return ranks
 
 
 @inlined
-def rank_of(ranks: Int64Array, left: int, right: int, limit: int) -> np.int64:
+def _rank_key(left: int, right: int) -> np.uint64:
+    """Both ids in one number that is not 0."""
+    return (np.uint64(left) << np.uint64(32)) | np.uint64(right) | _TAKEN
+
+
+@inlined
+def _rank_home(key: np.uint64, last: np.uint64) -> np.uint64:
+    """Where the search for `key` begins, an even place; `last` is the last of these."""
+    return ((key * _MULTIPLIER) >> np.uint64(32)) & last
+
+
+@inlined
+def rank_of(ranks: UInt64Array, left: int, right: int, limit: int) -> np.int32:
     """The rank of a pair, or `limit` if it has none below that."""
-    key = pair_key(left, right)
-    mask = len(ranks) - 1
-    slot = _home(key, mask)
-    while ranks[slot, 0] != key and ranks[slot, 0] != NONE:
-        slot = (slot + 1) & mask
-    rank = np.int64(limit)
-    if ranks[slot, 0] == key and ranks[slot, 1] < limit:
-        rank = ranks[slot, 1]
+    # Places are unsigned: for signed ones numba asks each time whether they are negative.
+    last = np.uint64(len(ranks) - 2)
+    key = _rank_key(left, right)
+    slot = _rank_home(key, last)
+    rank = np.int32(limit)
+    while True:
+        stored = ranks[slot]
+        if stored == key:
+            rank = min(np.int32(ranks[slot + np.uint64(1)]), rank)
+            break
+        if stored == 0:
+            break
+        slot = (slot + np.uint64(2)) & last
     return rank
 
 

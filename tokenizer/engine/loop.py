@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from data.errors import TokenizerError
+from tokenizer.base import Int32Array, Int64Array, UInt8Array
 from tokenizer.engine.cells import (
     Pairs,
     Text,
@@ -41,7 +42,7 @@ from tokenizer.engine.heap import (
     resift,
 )
 from tokenizer.engine.jit import kernel
-from tokenizer.engine.kernels import NONE, Int32Array, Int64Array, UInt8Array, pair_key
+from tokenizer.engine.kernels import NONE, pair_key
 from tokenizer.engine.rounds import NewToken, list_windows, replace_all, room_for_notes, settle
 from tokenizer.reference import TIE_BREAKS, Merge, StopReason, TieBreak, Training
 
@@ -120,8 +121,7 @@ def _train(
 ) -> tuple[Learned, int]:
     """The merges, and the index of the stop reason; `rule` is the index of the tie rule."""
     most_rounds = min(num_merges, len(symbols))  # every round makes at least one replacement
-    base_size = len(base_lengths)
-    most_tokens = base_size + most_rounds
+    base_size, most_tokens = len(base_lengths), len(base_lengths) + most_rounds
 
     # The text, its pairs with their lists of windows, and room for what rounds note. No later pair has more windows
     # than the first ones.

@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tokenizer.base import Int32Array, UInt8Array, UInt64Array
 from tokenizer.engine.jit import inlined, kernel
-from tokenizer.engine.kernels import NONE, Int32Array, Int64Array, UInt8Array, rank_of
+from tokenizer.engine.kernels import NONE, rank_of
 
-_PLACE_BITS = 7
-_LONG_PIECE = 1 << _PLACE_BITS  # symbols; longer pieces are replayed in linear time, shorter ones merged by rank
+_LONG_PIECE = 128  # symbols; longer pieces are replayed in linear time, shorter ones merged by rank
 _UNKNOWN = -1
-_WINDOWS, _FOLLOWING, _PRECEDING = range(3)  # rows of the room for a piece
 
 
 class MergeTable(NamedTuple):
@@ -22,7 +21,7 @@ class MergeTable(NamedTuple):
 
     pairs: Int32Array
     """Shape (R, 2): the two ids that merge r joins."""
-    ranks: Int64Array
+    ranks: UInt64Array
     """The map from a pair to its rank (kernels.build_ranks)."""
     low_ranks: Int32Array
     """Shape (B, B): the rank of a pair of the lowest ids, or a number beyond all ranks (kernels.build_low_ranks)."""
@@ -35,34 +34,53 @@ class MergeTable(NamedTuple):
     """Only so many merges are used, the first ones."""
 
 
+class Room(NamedTuple):
+    """Room that `encode_piece` works in, of no meaning between two calls: one for many pieces."""
+
+    symbols: Int32Array
+    """The tokens of a short piece."""
+    ranks: Int32Array
+    """The rank of each token's window with the next one."""
+
+
 @kernel
-def room_for_windows() -> Int64Array:
-    """Room that `encode_piece` works in: one for many pieces, because making it costs as much as a short piece."""
-    return np.empty((3, _LONG_PIECE), dtype=np.int64)
+def room_for_pieces() -> Room:
+    """Room for one short piece after the other; making it costs as much as a short piece."""
+    return Room(np.empty(_LONG_PIECE, dtype=np.int32), np.empty(_LONG_PIECE, dtype=np.int32))
 
 
 @kernel
 def encode_piece(
-    text: UInt8Array, start: int, end: int, ids: Int32Array, first: int, table: MergeTable, room: Int64Array
+    text: UInt8Array, start: int, end: int, ids: Int32Array, first: int, table: MergeTable, room: Room
 ) -> int:
     """Write the ids of text[start:end], which is valid UTF-8, from ids[first] on; their number, or -1.
 
-    -1 means a character that has no id. The result is the replay of the first `table.limit` merges. `room` is that
-    of `room_for_windows`, of no meaning between two calls.
+    -1 means a character that has no id. The result is the replay of the first `table.limit` merges.
     """
-    size = 0
+    if end - start > _LONG_PIECE:
+        size = _write_base_ids(text, start, end, ids, first, table)
+        if size > 1:
+            replayed = replay(ids[first : first + size], table)
+            ids[first : first + len(replayed)] = replayed
+            size = len(replayed)
+    else:
+        size = _write_base_ids(text, start, end, room.symbols, 0, table)
+        if size > 1:
+            size = _merge_by_rank(room.symbols, room.ranks, size, table)
+        for i in range(size):
+            ids[first + i] = room.symbols[i]
+    return size
+
+
+@inlined
+def _write_base_ids(text: UInt8Array, start: int, end: int, ids: Int32Array, first: int, table: MergeTable) -> int:
+    """Write the base ids of text[start:end] from ids[first] on; their number, or -1 if a character has none."""
+    size = end - start
     if table.is_bytes:
-        for i in range(start, end):
-            ids[first + size] = table.base_ids[text[i]]
-            size += 1
+        for i in range(size):
+            ids[first + i] = table.base_ids[text[start + i]]
     else:
         size = _write_character_ids(text, start, end, ids, first, table.base_ids)
-    if size > _LONG_PIECE:
-        replayed = replay(ids[first : first + size], table)
-        ids[first : first + len(replayed)] = replayed
-        size = len(replayed)
-    elif size > 1:
-        size = _merge_by_rank(ids, first, size, table.ranks, table.low_ranks, table.limit, table.base_size, room)
     return size
 
 
@@ -95,75 +113,51 @@ def _write_character_ids(
 # Short pieces.
 
 
-@inlined
-def _window(left: int, right: int, place: int, ranks: Int64Array, low_ranks: Int32Array, limit: int) -> np.int64:
-    """The number that stands for the window `left`, `right` at `place`: its rank, or `limit`, above its place."""
-    if left < len(low_ranks) and right < len(low_ranks):
-        rank = np.int64(min(low_ranks[left, right], limit))
-    else:
-        rank = rank_of(ranks, left, right, limit)
-    return (rank << _PLACE_BITS) | place
-
-
 @kernel
-def _merge_by_rank(
-    ids: Int32Array,
-    first: int,
-    size: int,
-    ranks: Int64Array,
-    low_ranks: Int32Array,
-    limit: int,
-    base_size: int,
-    room: Int64Array,
-) -> int:
-    """Merge the piece ids[first : first + size] in place, always the leftmost window of lowest rank; its new size.
+def _merge_by_rank(symbols: Int32Array, rank_at: Int32Array, size: int, table: MergeTable) -> int:
+    """Merge the first `size` of `symbols` in place, always the leftmost window of lowest rank; how many tokens remain.
 
     That is the replay: a merge only makes windows of higher rank than its own, so no lower rank ever comes back, and
-    windows of one rank are taken from the left. `limit` is no rank.
+    windows of one rank are taken from the left.
 
-    A token stays where its first symbol stood, and the room holds the places of the tokens after and before it. Its
-    window to the right is one number, the rank above the place, so that the least of these numbers is the leftmost
-    window of lowest rank, found without a branch.
+    A merge moves what lies behind it one place down. A piece is short, so that costs less than links between tokens
+    would. And the search for the lowest rank goes place by place: read as one vector, the ranks would have to wait for
+    those that the last merge has just written.
     """
-    last, no_window = size - 1, np.int64(limit) << _PLACE_BITS
+    ranks, low_ranks, limit = table.ranks, table.low_ranks, np.int32(table.limit)
+    # Two loops, because a choice in each step would cost as much as the look-up.
+    if table.base_size <= len(low_ranks):
+        for i in range(size - 1):
+            rank_at[i] = low_ranks[symbols[i], symbols[i + 1]]
+    else:
+        for i in range(size - 1):
+            rank_at[i] = rank_of(ranks, symbols[i], symbols[i + 1], limit)
 
-    # In the beginning every symbol is a token, and has a window with the next one.
-    for i in range(size):
-        room[_FOLLOWING, i], room[_PRECEDING, i] = i + 1, i - 1
-    for i in range(last):
-        room[_WINDOWS, i] = _window(ids[first + i], ids[first + i + 1], i, ranks, low_ranks, limit)
-
-    while True:
-        # Which window is next? A piece is short: looking at every place is faster than keeping a queue.
-        lowest = no_window
-        for i in range(last):
-            lowest = min(lowest, room[_WINDOWS, i])
-        if lowest >= no_window:
+    while size > 1:
+        # Which window is next? The place goes along with the rank, so that there is no branch to guess.
+        lowest, place = limit, 0
+        for i in range(size - 1):
+            rank = rank_at[i]
+            is_lower = rank < lowest
+            lowest = rank if is_lower else lowest
+            place = i if is_lower else place
+        if lowest >= limit:
             break
-        place = lowest & (_LONG_PIECE - 1)
-        new_id = base_size + (lowest >> _PLACE_BITS)
 
-        # The token at `place` swallows the one at j. Before it stands the one at h, behind it now the one at k.
-        j, h = room[_FOLLOWING, place], room[_PRECEDING, place]
-        k = room[_FOLLOWING, j]
-        ids[first + place] = new_id
-        room[_FOLLOWING, place] = k
-        room[_WINDOWS, place] = room[_WINDOWS, j] = no_window
+        # Its two tokens become one, and everything behind moves down.
+        symbols[place] = np.int32(table.base_size) + lowest
+        size -= 1
+        for i in range(place + 1, size):
+            symbols[i] = symbols[i + 1]
+        for i in range(place + 1, size - 1):
+            rank_at[i] = rank_at[i + 1]
 
         # Its windows on both sides are new ones.
-        if k < size:
-            room[_PRECEDING, k] = place
-            room[_WINDOWS, place] = _window(new_id, ids[first + k], place, ranks, low_ranks, limit)
-        if h >= 0:
-            room[_WINDOWS, h] = _window(ids[first + h], new_id, h, ranks, low_ranks, limit)
-
-    # Move the tokens that are left together.
-    count, place = 0, np.int64(0)
-    while place < size:
-        ids[first + count] = ids[first + place]
-        count += 1
-        place = room[_FOLLOWING, place]
-    return count
+        if place + 1 < size:
+            rank_at[place] = rank_of(ranks, symbols[place], symbols[place + 1], limit)
+        if place > 0:
+            rank_at[place - 1] = rank_of(ranks, symbols[place - 1], symbols[place], limit)
+    return size
 
 
 # ---------------------------------------------------------------------------------------------------------------

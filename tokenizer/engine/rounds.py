@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tokenizer.base import Int32Array, Int64Array
 from tokenizer.engine.cells import Pairs, Text
 from tokenizer.engine.jit import kernel
-from tokenizer.engine.kernels import NONE, Int32Array, Int64Array, find, pair_key
+from tokenizer.engine.kernels import NONE, find, pair_key
 
 
 class NewToken(NamedTuple):

@@ -10,12 +10,12 @@ from functools import lru_cache
 import numpy as np
 import regex
 
+from tokenizer.base import Int64Array, UInt8Array
 from tokenizer.engine.jit import inlined, kernel
-from tokenizer.engine.kernels import Int64Array, UInt8Array
 
 OTHER, LETTER, NUMBER, SPACE = range(4)  # \p{L}, \p{N} and \s never overlap
 PATTERN_NUMBERS = {"space": 0, "gpt2": 1, "gpt4": 2}
-_SPACE_PATTERN, _GPT2, GPT4 = range(3)
+_SPACE_PATTERN, GPT2, GPT4 = range(3)
 
 _APOSTROPHE, _BLANK, _CR, _LF = 0x27, 0x20, 0x0D, 0x0A
 _NUM_CODE_POINTS = 0x110000
@@ -188,7 +188,7 @@ def _gpt4_spaces(text: UInt8Array, i: int, end: int, classes: UInt8Array) -> int
 @kernel
 def pretoken_end(text: UInt8Array, i: int, end: int, pattern: int, classes: UInt8Array) -> int:
     """Where the pretoken that begins at byte `i` ends; the document ends at `end` > `i`. This is the full scanner."""
-    if pattern == _GPT2:
+    if pattern == GPT2:
         return _gpt2_end(text, i, end, classes)
     if pattern == GPT4:
         return _gpt4_end(text, i, end, classes)

@@ -4,6 +4,8 @@ None of it says who is better; it helps to see why. Shapes: n tokens, V vocabula
 """
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,10 +22,66 @@ WINDOW_TOKENS = 128
 _NUM_EXAMPLES = 20
 
 
+@dataclass(frozen=True)
+class GluedTokens:
+    """Tokens of a vocabulary that hold a letter and a punctuation mark or symbol."""
+
+    num: int
+    share: float
+    """Of the tokens of the text."""
+    examples: tuple[str, ...]
+    """The most used ones."""
+
+
+@dataclass(frozen=True)
+class CutNumber:
+    """A number and its tokens."""
+
+    text: str
+    tokens: tuple[str, ...] | None
+    """None if the tokenizer has no token for one of its characters."""
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """The intrinsic numbers of one contestant on the test text."""
+
+    chars_per_token: float
+    bytes_per_token: float
+    vocab_size: int
+    vocab_used: int
+    vocab_used_share: float
+    tokens_per_word: float | None
+    """None for a text without a word, and for one that is not divided by spaces."""
+    renyi_efficiency: float | None
+    """Over the logarithm of the whole vocabulary; None for a vocabulary of one token."""
+    embedding_share: float
+    """Of the model's parameters."""
+    glued_tokens: GluedTokens
+    numbers: tuple[CutNumber, ...]
+    chars_in_128_tokens: float
+    """The mean over the text."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Intrinsic":
+        """What `data.shapes.plain` made of it."""
+        glued = value["glued_tokens"]
+        numbers = tuple(
+            CutNumber(one["text"], None if one["tokens"] is None else tuple(one["tokens"])) for one in value["numbers"]
+        )
+        return cls(
+            **{
+                **value,
+                "glued_tokens": GluedTokens(glued["num"], glued["share"], tuple(glued["examples"])),
+                "numbers": numbers,
+            }
+        )
+
+
 def intrinsic_of(
     tokenizer: Tokenizer, ids: Int64Array, text: str, *, embedding_parameters: int, all_parameters: int
-) -> dict[str, Any]:
-    """The intrinsic numbers of one contestant, as plain values.
+) -> Intrinsic:
+    """The intrinsic numbers of one contestant.
 
     `ids` (n,) are the test split's, `text` is what they stand for; the parameters are those of the contestant's model.
     A word is a run of characters that are not white space, as for the word perplexity; `tokens_per_word` is None for a
@@ -41,19 +99,19 @@ def intrinsic_of(
     counts = np.bincount(ids, minlength=tokenizer.vocab_size)
     num_words = len(text.split()) if is_divided_by_spaces(text) else 0
     vocab_used = int(np.count_nonzero(counts))
-    return {
-        "chars_per_token": len(text) / len(ids),
-        "bytes_per_token": num_bytes / len(ids),
-        "vocab_size": tokenizer.vocab_size,
-        "vocab_used": vocab_used,
-        "vocab_used_share": vocab_used / tokenizer.vocab_size,
-        "tokens_per_word": len(ids) / num_words if num_words else None,
-        "renyi_efficiency": renyi_efficiency(counts),
-        "embedding_share": embedding_parameters / all_parameters,
-        "glued_tokens": _glued(tokenizer, counts),
-        "numbers": [{"text": number, "tokens": _cut_if_known(tokenizer, number)} for number in EXAMPLES["numbers"]],
-        "chars_in_128_tokens": WINDOW_TOKENS * len(text) / len(ids),
-    }
+    return Intrinsic(
+        chars_per_token=len(text) / len(ids),
+        bytes_per_token=num_bytes / len(ids),
+        vocab_size=tokenizer.vocab_size,
+        vocab_used=vocab_used,
+        vocab_used_share=vocab_used / tokenizer.vocab_size,
+        tokens_per_word=len(ids) / num_words if num_words else None,
+        renyi_efficiency=renyi_efficiency(counts),
+        embedding_share=embedding_parameters / all_parameters,
+        glued_tokens=_glued(tokenizer, counts),
+        numbers=tuple(CutNumber(number, _cut_if_known(tokenizer, number)) for number in EXAMPLES["numbers"]),
+        chars_in_128_tokens=WINDOW_TOKENS * len(text) / len(ids),
+    )
 
 
 def renyi_efficiency(counts: Int64Array, alpha: float = RENYI_ALPHA) -> float | None:
@@ -87,21 +145,21 @@ def _check(tokenizer: Tokenizer, ids: Int64Array, num_chars: int, num_bytes: int
         )
 
 
-def _glued(tokenizer: Tokenizer, counts: Int64Array) -> dict[str, Any]:
+def _glued(tokenizer: Tokenizer, counts: Int64Array) -> GluedTokens:
     """Tokens with a letter and a punctuation mark or symbol: how many, their share of the text, the most used ones."""
     # A token of the other kinds is one character or one byte.
     glued = glued_tokens(tokenizer) if isinstance(tokenizer, BPETokenizer) else []
     ranked = sorted(glued, key=lambda index: (-int(counts[index]), index))
-    return {
-        "num": len(glued),
-        "share": float(counts[glued].sum() / counts.sum()) if glued else 0.0,
-        "examples": [spelled(tokenizer.decode_bytes([index])) for index in ranked[:_NUM_EXAMPLES]],
-    }
+    return GluedTokens(
+        num=len(glued),
+        share=float(counts[glued].sum() / counts.sum()) if glued else 0.0,
+        examples=tuple(spelled(tokenizer.decode_bytes([index])) for index in ranked[:_NUM_EXAMPLES]),
+    )
 
 
-def _cut_if_known(tokenizer: Tokenizer, text: str) -> list[str] | None:
+def _cut_if_known(tokenizer: Tokenizer, text: str) -> tuple[str, ...] | None:
     """The tokens of `text` as strings; None if the tokenizer has no token for one of its characters."""
     try:
-        return cut(tokenizer, text)
+        return tuple(cut(tokenizer, text))
     except TokenizerError:
         return None
