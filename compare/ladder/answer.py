@@ -76,7 +76,8 @@ class Outlook:
     reason: str
     """Why nothing is said; else empty."""
     decided_by: float | None
-    """Where nothing is said: a ladder up to so many times the whole budget would probably decide; None: none would."""
+    """Where nothing is said: a ladder up to so many times the whole budget would probably decide. None: none below
+    `times` would, or the gap that is expected there is below the smallest that counts."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,7 @@ def _pair_answer(
         expected = expected_gap(drawn(times), variance, checked.widening)
         word, reason = _word(checked, expected, times)
         decided_by = None
-        if word == "unsaid":
+        if word == "unsaid" and abs(expected.gap.middle) >= checked.margin:
             decided_by = deciding_budget(fitted[a], fitted[b], times, variance, least_probability(times))
         found.append(Outlook(times, expected, word, reason, decided_by))
     times_drawn = _pictured(fitted[a], float(max(horizons, default=1)))
@@ -236,7 +237,7 @@ def _word(pair: PairAnswer, expected: Expected, times: int) -> tuple[Word, str]:
     stays = expected.first_better if whole.difference <= 0 else 1.0 - expected.first_better
     if whole.interval is not None and whole.interval.is_within(pair.margin):
         return "unsaid", f"they are equal at this budget: a difference up to {pair.margin:.3f} is none"
-    if not whole.is_decided:
+    if not whole.is_decided or abs(whole.difference) < pair.margin:
         return "unsaid", "it is not decided which is better at this budget"
     if max(stays, 1.0 - stays) < needed:
         return "unsaid", f"neither order has a probability of {needed:g}"

@@ -63,12 +63,13 @@ def races(count: int, *, points: int, seeds: int, spread: float = 0.02, seed: in
         yield Race((first, second), (truth[0], truth[1]))
 
 
-def curve_of(name: str, truth: Draws, points: int, seeds: int, rng: np.random.Generator) -> Curve:
-    """What would be measured of one law, with T = 2^20."""
+def curve_of(
+    name: str, truth: Draws, points: int, seeds: int, rng: np.random.Generator, noise: float = ASSUMED_SEED_SD
+) -> Curve:
+    """What would be measured of one law, with T = 2^20; `noise` is the standard deviation over seeds."""
     measured = []
     for halvings in reversed(range(points)):
-        noise = ASSUMED_SEED_SD * rng.standard_normal(seeds)
-        by_seed = tuple(float(value) for value in truth.at(0.5**halvings)[0] + noise)
+        by_seed = tuple(float(value) for value in truth.at(0.5**halvings)[0] + noise * rng.standard_normal(seeds))
         measured.append(Point(2 ** (20 - halvings), by_seed, steps=1000.0, epochs=0.1))
     return Curve(name, tuple(measured))
 
