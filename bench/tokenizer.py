@@ -205,10 +205,13 @@ def _run(bench: Bench, what: str, config: TokenizerConfig, base: Sequence[str]) 
 
     learn(["a" * len(WARM)])  # loads the kernels
     encoder()(["a" * len(WARM)])
-    doors: dict[str, Callable[[], Callable[..., Any]]] = {"train": lambda: learn, "encode": encoder}
-    for verb, door in doors.items():
-        row = f'{verb} "a" * {RUN_LENGTH:,}, {what}'
-        calls = {OURS: lambda door=door: partial(door(), once), _TWICE: lambda door=door: partial(door(), twice)}
+    tasks: dict[str, Callable[[], Callable[..., Any]]] = {"train": lambda: learn, "encode": encoder}
+    for task, prepare in tasks.items():
+        row = f'{task} "a" * {RUN_LENGTH:,}, {what}'
+        calls = {
+            OURS: lambda prepare=prepare: partial(prepare(), once),
+            _TWICE: lambda prepare=prepare: partial(prepare(), twice),
+        }
         lines, _ = bench.measure(row, RUN_LENGTH, calls)
         lines[_TWICE].num_bytes *= 2
         lines[_TWICE].result = f"{lines[_TWICE].best / lines[OURS].best:.2f} times the time of {RUN_LENGTH:,}"

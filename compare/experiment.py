@@ -98,8 +98,14 @@ class Experiment:
 
     def __post_init__(self) -> None:
         for name, contestant in self.contestants.items():
+            train = contestant.train
+            require(
+                train.warmup_amount is None or train.warmup_amount < train.budget.amount,
+                f"{self.path}: contestant {name}: train.warmup_amount {train.warmup_amount} is not less than the "
+                f"budget of {train.budget.amount:,} {train.budget.unit}: the learning rate would never reach its peak",
+            )
             if self.ladder is not None:
-                self._check_ladder(self.ladder, name, contestant.train)
+                self._check_ladder(self.ladder, name, train)
 
     def _check_ladder(self, ladder: LadderConfig, name: str, train: TrainConfig) -> None:
         try:
@@ -210,6 +216,10 @@ def _contestant(name: str, own: Mapping[str, Any], values: Mapping[str, Any], pa
         overrides += [Override(f"{block}.{key}", shared.get(key), value) for key, value in special.items()]
     model = build(MiniGPTConfig, merged["model"], places["model"], given={"vocab_size": _SMALLEST_VOCABULARY})
     _, train = with_preset(merged["model"], merged["train"])
+    require(
+        merged["train"].get("warmup_amount") is None or "warmup_fraction" not in merged["train"],
+        f"{places['train']}: both warmup_amount and warmup_fraction are given; remove one of them",
+    )
     evaluate = build(EvaluateConfig, merged["evaluate"], places["evaluate"])
     if context == "tokens":  # in characters the block is known only once the text is encoded
         try:

@@ -20,7 +20,7 @@ from data.show import say
 from model import checkpoint
 from model.batches import windows_of
 from model.checkpoint import restart_command
-from model.ladder import Ladder, kept_amounts, kept_warmup, ladder_of, rung_settings, saved_trunk, settle, train_ladder
+from model.ladder import Ladder, check_ladder, kept_amounts, kept_warmup, ladder_of, rung_settings, settle, train_ladder
 from model.report import REPORT, evaluate_contestant, report_is_up_to_date
 from model.run_spec import RunSpec
 from model.settings import LadderConfig
@@ -120,8 +120,8 @@ class Steps(TextSteps):
     def spec(self, name: str, seed: int, *, restart: bool = False) -> RunSpec:
         """The run of contestant `name` with `seed`; what it starts from is made first. Errors name the contestant.
 
-        With a ladder this is the rung of the whole budget. It warms up as the trunks that are there, but for the
-        contestant's own with `restart`.
+        With a ladder this is the rung of the whole budget. It warms up as the trunks that are there; with `restart`
+        only as those of other contestants that have its budget.
         """
         contestant, config = self.experiment.contestant(name), self.experiment.train_config(name, seed)
         if self.experiment.ladder is not None:
@@ -149,7 +149,7 @@ class Steps(TextSteps):
         if config.warmup_amount is not None:
             return config.warmup_amount
         for folder in self._folders_with_the_budget_of(name, with_own=not restart):
-            found = kept_warmup(folder, config)
+            found = kept_warmup(folder, config, of_any_budget=not restart)
             if found is not None:
                 return found
         return math.floor(config.warmup_fraction * ladder.amounts(config.budget)[0])
@@ -216,18 +216,16 @@ class Steps(TextSteps):
         parts = [folder, folder / TRUNK, *folder.glob(f"{RUNGS}/*")] if has_ladder else [folder]
         if not any((part / checkpoint.LAST).exists() for part in parts):
             return
-        top = self.spec(name, seed)
-        specs = [top]
+        spec = self.spec(name, seed)
         if self.experiment.ladder is not None:
-            ladder = self._ladder(top)
+            ladder = self._ladder(spec)
             settle(ladder)
-            saved_trunk(ladder.trunk)
-            specs = list(ladder.rungs)
-        for spec in specs:
-            last = saved_state(spec)
-            if last is not None and last["finished"]:
-                _, best = checkpoint.load_model(spec.folder, "best", spec.tokenizer, spec.tokenizer_path)
-                checkpoint.verify_same_run(best, last, spec.folder)
+            check_ladder(ladder)
+            return
+        last = saved_state(spec)
+        if last is not None and last["finished"]:
+            _, best = checkpoint.load_model(spec.folder, "best", spec.tokenizer, spec.tokenizer_path)
+            checkpoint.verify_same_run(best, last, spec.folder)
 
     def entries(self) -> list[Entry]:
         """All contestants with all their runs, each finished and read."""

@@ -196,8 +196,9 @@ def verify_run(state: dict[str, Any], path: Path, wanted: dict[str, Any]) -> Non
     for block in ("model_config", "train_config"):
         differences = _differences(state[block], wanted[block], block.removesuffix("_config"))
         if differences:
-            is_longer = any(line.startswith("train.budget.amount was") for line in differences)
-            on = "; a run of `ladder: {}` could go on to a greater budget" if is_longer else ""
+            is_of_ladder = state["train_config"].get("selection") == "last"
+            has_other_budget = any(line.startswith("train.budget.amount was") for line in differences)
+            on = "; a run with `ladder: {}` can go on" if has_other_budget and not is_of_ladder else ""
             raise CheckpointError(
                 f"{path} was made with other settings: {'; '.join(differences)} in the configuration; "
                 f"put them back, {mend}{on}"

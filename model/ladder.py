@@ -8,6 +8,7 @@ scored: they come down to a rate of zero, and the same rule for all budgets keep
 
 import contextlib
 import dataclasses
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -98,6 +99,7 @@ def train_ladder(
         if restart:
             _clear(ladder)
         settle(ladder)
+        check_ladder(ladder)
 
     processes.only_main(prepare)
     missing = processes.main_first(lambda: _not_begun(ladder))
@@ -121,6 +123,16 @@ def _train_trunk(trunk: RunSpec, missing: Sequence[RunSpec], progress: bool, pro
             run.resume(state)
         if not run.is_over():
             run.until_over(progress)
+
+
+def check_ladder(ladder: Ladder) -> None:
+    """Raise CheckpointError if a part of `ladder` that is there is not what it should be, before another is trained."""
+    saved_trunk(ladder.trunk)
+    for rung in ladder.rungs:
+        last = saved_state(rung)
+        if last is not None and last["finished"]:
+            _, best = checkpoint.load_model(rung.folder, "best", rung.tokenizer, rung.tokenizer_path)
+            checkpoint.verify_same_run(best, last, rung.folder)
 
 
 def saved_trunk(trunk: RunSpec) -> dict[str, Any] | None:
@@ -150,7 +162,7 @@ def settle(ladder: Ladder) -> None:
 def kept_amounts(folder: Path, unit: str) -> set[int]:
     """The budgets in `unit` of all rungs that lie in the run folder `folder`, the one in its own place included."""
     rungs = (last.parent.name for last in folder.glob(f"{RUNGS}/*/{checkpoint.LAST}"))
-    found = {int(name) for name in rungs if name.isdecimal()}
+    found = {int(name) for name in rungs if re.fullmatch("[1-9][0-9]*", name)}
     if not (folder / checkpoint.LAST).exists():
         return found
     config = _stored_config(folder) or checkpoint.load(folder / checkpoint.LAST)["train_config"]
@@ -159,11 +171,15 @@ def kept_amounts(folder: Path, unit: str) -> set[int]:
     return found
 
 
-def kept_warmup(folder: Path, config: TrainConfig) -> int | None:
-    """The warm-up of the trunk in the run folder `folder`, if there is one whose warm-up was set as in `config`."""
+def kept_warmup(folder: Path, config: TrainConfig, *, of_any_budget: bool) -> int | None:
+    """The warm-up of the trunk in the run folder `folder`, if there is one whose warm-up was set as in `config`.
+
+    `of_any_budget` takes it also from a trunk that was trained for another amount than that of `config`.
+    """
     stored = _stored_config(folder / TRUNK)
-    is_same = stored.get("warmup_fraction") == config.warmup_fraction
-    if is_same and stored["budget"]["unit"] == config.budget.unit:
+    if stored.get("warmup_fraction") != config.warmup_fraction or stored["budget"]["unit"] != config.budget.unit:
+        return None
+    if of_any_budget or stored["budget"]["amount"] == config.budget.amount:
         amount: int | None = stored["warmup_amount"]
         return amount
     return None

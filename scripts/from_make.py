@@ -80,7 +80,7 @@ SWITCHES = {
 }
 """Command -> variable -> the option that it turns on, with 1."""
 
-LISTS = {verb: {"SET": "--set"} for verb in EXPERIMENTS} | {"speedrun": {"SET": "--set", "MODERN": "--modern"}}
+LISTS = {command: {"SET": "--set"} for command in EXPERIMENTS} | {"speedrun": {"SET": "--set", "MODERN": "--modern"}}
 """Command -> variable -> the option that is given once for each of its settings."""
 
 MODULES = {
@@ -99,24 +99,24 @@ _ON, _OFF = ("1", "y", "yes", "true", "on"), ("", "0", "n", "no", "false", "off"
 _BEFORE_A_QUOTE = ("", "=", "[", "{", "(", ",", ":", " ")
 
 
-def arguments_of(verb: str, environment: Mapping[str, str]) -> list[str]:
-    """The arguments that the command `verb` gets. An empty variable is one that was not given. Raises ConfigError."""
+def arguments_of(command: str, environment: Mapping[str, str]) -> list[str]:
+    """The arguments that `command` gets. An empty variable is one that was not given. Raises ConfigError."""
     arguments = []
-    if verb in EXPERIMENTS:
-        arguments.append(f"--config={environment.get('EXPERIMENT') or EXPERIMENTS[verb]}")
-    for name, option in LISTS.get(verb, {}).items():
+    if command in EXPERIMENTS:
+        arguments.append(f"--config={environment.get('EXPERIMENT') or EXPERIMENTS[command]}")
+    for name, option in LISTS.get(command, {}).items():
         arguments += [f"{option}={setting}" for setting in settings_of(environment.get(name, ""), name)]
-    if verb == "train":
+    if command == "train":
         arguments.append(f"--contestant={environment[TARGET].removeprefix(_TRAIN)}")
-    for name, option in VALUES.get(verb, {}).items():
+    for name, option in VALUES.get(command, {}).items():
         if environment.get(name):
             arguments.append(f"{option}={environment[name]}")
-    for name, option in SWITCHES.get(verb, {}).items():
+    for name, option in SWITCHES.get(command, {}).items():
         written = environment.get(name, "").strip().lower()
         require(written in _ON + _OFF, f"{name}: expected 1 or 0, found {shown(environment.get(name))}")
         if written in _ON:
             arguments.append(option)
-    if verb == "trace" and environment.get("TEXT"):
+    if command == "trace" and environment.get("TEXT"):
         arguments += ["--", environment["TEXT"]]
     return arguments
 
@@ -155,12 +155,12 @@ def _without_outer_quotes(setting: str) -> str:
     return setting[1:-1] if is_quoted else setting
 
 
-def command_of(verb: str, environment: Mapping[str, str]) -> list[str] | None:
-    """The program that has to run the command `verb` in the place of this one, if there is one. Raises ConfigError."""
-    module = MODULES.get(verb, f"scripts.{verb}")
-    if verb == "bench" and environment.get("BENCH_PYTHON"):
+def program_of(command: str, environment: Mapping[str, str]) -> list[str] | None:
+    """The program that has to run `command` in the place of this one, if there is one. Raises ConfigError."""
+    module = MODULES.get(command, f"scripts.{command}")
+    if command == "bench" and environment.get("BENCH_PYTHON"):
         return [environment["BENCH_PYTHON"], "-m", module]
-    if verb == "train" and "PROCESSES" in environment:
+    if command == "train" and "PROCESSES" in environment:
         launcher = ["-m", "torch.distributed.run", "--standalone"]
         return [sys.executable, *launcher, f"--nproc-per-node={processes_of(environment['PROCESSES'])}", "-m", module]
     return None
@@ -181,23 +181,23 @@ def processes_of(written: str) -> int:
 
 def main() -> None:
     """Run the command that the Makefile names, with what the user gave to Make."""
-    verb = sys.argv[1]
-    arguments = arguments_of(verb, os.environ)
-    command = command_of(verb, os.environ)
-    module = MODULES.get(verb, f"scripts.{verb}")
+    name = sys.argv[1]
+    arguments = arguments_of(name, os.environ)
+    program = program_of(name, os.environ)
+    module = MODULES.get(name, f"scripts.{name}")
     sys.argv = [module, *arguments]  # an error's message names the experiment that stands there
-    if command is None:
+    if program is None:
         importlib.import_module(module).main(arguments)
         return
     environment = dict(os.environ)
-    if verb == "train" and "OMP_NUM_THREADS" not in environment:
+    if name == "train" and "OMP_NUM_THREADS" not in environment:
         processes = processes_of(environment["PROCESSES"])
         environment["OMP_NUM_THREADS"] = str(-(-(os.cpu_count() or 1) // processes))
     try:
-        os.execvpe(command[0], [*command, *arguments], environment)
+        os.execvpe(program[0], [*program, *arguments], environment)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"cannot run {shown(command[0])}: {reason}; BENCH_PYTHON names a Python") from error
+        raise ConfigError(f"cannot run {shown(program[0])}: {reason}; BENCH_PYTHON names a Python") from error
 
 
 if __name__ == "__main__":

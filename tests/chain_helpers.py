@@ -2,10 +2,15 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from data.layout import SPLITS
+
 WORDS = ["the", "of", "and", "to", "in", "a", "is", "that", "for", "it", "as", "was", "with", "be", "by", "on", "not"]
+CHAIN = "words.yaml"
+"""The experiment file that `make_chain` writes."""
 
 
 def write_corpus(folder: Path, *, num_words: int = 3_000, seed: int = 1, extra: str = "") -> dict[str, str]:
@@ -45,3 +50,12 @@ def write_experiment(path: Path, values: dict[str, object]) -> Path:
     """Write an experiment file and return its path."""
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
     return path
+
+
+def make_chain(folder: Path) -> Path:
+    """An experiment whose paths are relative, so that a copy of the folder is the same experiment; returns `folder`."""
+    values: dict[str, Any] = experiment_values(Path("run"), write_corpus(folder / "texts", num_words=1_200))
+    values["corpus"] |= {split: f"texts/{split}.txt" for split in SPLITS}
+    values["train"] |= {"budget": {"unit": "characters", "amount": 1_500}, "device": "cpu"}
+    write_experiment(folder / CHAIN, values)
+    return folder

@@ -17,17 +17,17 @@ from pathlib import Path
 from compare import cli
 from scripts import compare, data, encode, sample, sweep, tokenizer, train
 
-verbs = {"compare": compare, "data": data, "encode": encode, "sample": sample, "tokenizer": tokenizer, "train": train}
+commands = {one.__name__.split(".")[1]: one for one in (compare, data, encode, sample, tokenizer, train)}
 said = {}
-for name, (closed, mode, verb, *options) in json.loads(sys.argv[1]).items():
+for name, (closed, mode, command, *options) in json.loads(sys.argv[1]).items():
     if closed:
         before = Path(closed).stat().st_mode
         Path(closed).chmod(mode)
-    sys.argv = [verb, *options]
+    sys.argv = [command, *options]
     out, err, code = io.StringIO(), io.StringIO(), 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            cli.run(verbs[verb].main)
+            cli.run(commands[command].main)
         except SystemExit as ended:
             code = ended.code
         except BaseException as error:

@@ -125,7 +125,7 @@ def tiny_train(steps: int = 12, **changes: object) -> TrainConfig:
     settings: dict[str, object] = {
         "budget": Budget("steps", steps),
         "batch_size": 4,
-        "val_characters": 8,
+        "val_characters": 4,
         "val_every_fraction": 0.25,
         "log_every_steps": 1,
         "checkpoint_every_seconds": 1e9,

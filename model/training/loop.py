@@ -13,6 +13,7 @@ import time
 from typing import Any, NoReturn
 
 from data.files import atomic_write, sha256_file, write_json
+from data.show import counted
 from model import checkpoint
 from model.evaluate import context_of
 from model.run_spec import RunSpec
@@ -84,9 +85,10 @@ class Run(Stepper):
         if processes.is_main:
             self.metrics = MetricsLog(self.folder / checkpoint.METRICS, self.num_lines)
         if progress:
-            say(f"{self.spec.label}: {self._how()}")
-            figures = math.ceil(1.0 / self.validation.every_fraction)
-            say(f"{self.spec.label}: val sample, for {figures} figure(s) while training: {self.val_sample}")
+            if not (self.spec.part and self.spent.steps):  # the trunk has said it
+                say(f"{self.spec.label}: {self._how()}")
+            figures = counted(math.ceil(1.0 / self.validation.every_fraction), "figure")
+            say(f"{self.spec.label}: val sample, for {figures} while training: {self.val_sample}")
         bar = ProgressBar(f"{self.spec.label}, seed {self.config.seed}", self.goal(), self.spent, is_shown=progress)
         save_at = time.monotonic() + min(FIRST_SAVE_SECONDS, self.config.checkpoint_every_seconds)
         before, asked = self.spent.progress(budget), None

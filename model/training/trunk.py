@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from data.files import read_text, sha256_file, write_text
+from data.files import read_text, sha256_file, write_json, write_text
 from model import checkpoint
 from model.run_spec import RunSpec
 from model.settings import Budget
@@ -38,6 +38,8 @@ class Trunk(Run):
     def resume(self, state: dict[str, Any]) -> None:
         """As a run does. A rung that would have left before is no longer waited for."""
         super().resume(state)
+        if self.processes.is_main:
+            write_json(self.folder / checkpoint.CONFIG, self.identity)  # its budget may have grown
         self.rungs = [rung for rung in self.rungs if not self._leaves(rung)]
 
     def is_over(self) -> bool:

@@ -379,7 +379,7 @@ def test_a_large_text_is_not_measured_often(bench: Bench, monkeypatch: pytest.Mo
 # The command.
 
 
-def test_the_verb_writes_table_and_json(
+def test_the_command_writes_table_and_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bench_tokenizer, "RUN_LENGTH", 1000)

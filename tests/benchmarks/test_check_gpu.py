@@ -107,7 +107,7 @@ def test_the_text_states_the_peak_and_what_was_allowed(speed: dict[str, Any], re
     assert "resumed NOT as it should" in text and "(allowed: 0.01)" in text
 
 
-def run_verb(monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
+def run_command(monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
     monkeypatch.setattr(sys, "argv", ["check_gpu", *options])
     try:
         cli.run(gpu.main)
@@ -120,13 +120,13 @@ def test_without_a_gpu_one_line_says_so_and_the_exit_code_is_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert run_verb(monkeypatch) == 2
+    assert run_command(monkeypatch) == 2
     captured = capsys.readouterr()
     assert captured.err == "torch finds no GPU on this machine, so nothing was checked\n" and captured.out == ""
-    assert run_verb(monkeypatch, "--device", "cpu", "--seconds", "0") == 2
+    assert run_command(monkeypatch, "--device", "cpu", "--seconds", "0") == 2
 
 
-def test_the_verb_runs_all_of_it_on_the_cpu_and_a_bent_resume_is_exit_1(
+def test_the_command_runs_all_of_it_on_the_cpu_and_a_bent_resume_is_exit_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small = ["block_size=8", "embedding_dim=8", "num_heads=1", "num_layers=1"]
@@ -135,12 +135,12 @@ def test_the_verb_runs_all_of_it_on_the_cpu_and_a_bent_resume_is_exit_1(
     monkeypatch.setattr(cli, "CONFIGS", Path(__file__).resolve().parents[2] / "configs")
     options = ["--device", "cpu", "--seconds", "1", "--resume-steps", "200", "--peak-tflops", "2"]
     options += [option for setting in settings for option in ("--set", setting)]
-    assert run_verb(monkeypatch, *options) == 0
+    assert run_command(monkeypatch, *options) == 0
     printed = capsys.readouterr().out
     assert "of 2 TFLOP/s, the peak given" in printed and "tokens/s" in printed and "resumed as it should" in printed
     monkeypatch.setattr(gpu, "resume_once", lambda *_, **__: bent)
     bent = {"steps": 2, "stopped_at": 1, "repeat_difference": 0.0, "resume_difference": 0.1, "is_equal": False}
-    assert run_verb(monkeypatch, *options) == 1
+    assert run_command(monkeypatch, *options) == 1
     assert "resumed NOT as it should" in capsys.readouterr().out
 
 
@@ -151,5 +151,5 @@ def _readme() -> str:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_the_real_thing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_verb(monkeypatch, "--seconds", "5", "--peak-tflops", "1000") == 0
+    assert run_command(monkeypatch, "--seconds", "5", "--peak-tflops", "1000") == 0
     assert "tokens/s" in capsys.readouterr().out

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bench import nanogpt, race, turns
-from bench import speedrun as verb
+from bench import speedrun as speedrun_command
 from bench.race import Result, Task, as_json, contestants, ids_of, our_steps, table, val_loss
 from data.errors import ConfigError, DataError
 from model.gpt import MiniGPT
@@ -188,26 +188,26 @@ def test_the_table_shows_shares_of_nanogpts_median_and_marks_bounds():
 def test_a_text_is_cut_as_nanogpt_cuts_it(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("0123456789" * 20)
-    train, val = verb.texts_of(str(path))
+    train, val = speedrun_command.texts_of(str(path))
     assert (len(train), len(val)) == (180, 20) and train + val == "0123456789" * 20
     path.write_text("short")
     with pytest.raises(DataError, match="has 5 characters; a speedrun needs at least 80"):
-        verb.texts_of(str(path))
+        speedrun_command.texts_of(str(path))
 
 
 def test_case_53_a_text_that_is_none_is_told(tmp_path, monkeypatch):
     path = tmp_path / "text.txt"
     path.write_bytes(("0123456789" * 20).encode("utf-16-le"))
     with pytest.raises(DataError, match="is UTF-16LE without a byte order mark"):
-        verb.texts_of(str(path))
+        speedrun_command.texts_of(str(path))
     path.write_text("0123456789" * 20)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert len(verb.texts_of("~/text.txt")[0]) == 180
+    assert len(speedrun_command.texts_of("~/text.txt")[0]) == 180
     with pytest.raises(DataError, match=r"cannot read .*none\.txt: No such file"):
-        verb.texts_of("~/none.txt")
+        speedrun_command.texts_of("~/none.txt")
 
 
-def test_the_verb_measures_writes_and_prints(tmp_path, monkeypatch, capsys):
+def test_the_command_measures_writes_and_prints(tmp_path, monkeypatch, capsys):
     text = tmp_path / "text.txt"
     text.write_text(TEXT)
     given = {}
@@ -234,8 +234,8 @@ def test_the_verb_measures_writes_and_prints(tmp_path, monkeypatch, capsys):
         f"root={tmp_path}",
     ]
     monkeypatch.setattr(sys, "argv", ["speedrun", *arguments])
-    verb.main()
-    assert given["seeds"] == [1, 2] and given["task"].target == verb.TARGET == 1.88
+    speedrun_command.main()
+    assert given["seeds"] == [1, 2] and given["task"].target == speedrun_command.TARGET == 1.88
     shown = capsys.readouterr().out
     assert (
         "to 1.88 nats/char" in shown
@@ -258,7 +258,7 @@ def test_the_verb_measures_writes_and_prints(tmp_path, monkeypatch, capsys):
 def test_mistakes_are_refused(monkeypatch, arguments, message):
     monkeypatch.setattr(sys, "argv", ["speedrun", *arguments])
     with pytest.raises(ConfigError, match=message):
-        verb.main()
+        speedrun_command.main()
 
 
 @pytest.mark.slow

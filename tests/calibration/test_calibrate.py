@@ -36,7 +36,7 @@ from model.evaluate import evaluate_split
 from model.settings import EvaluateConfig
 from model.windows import ScoringError, Windows
 from model_helpers import CharTable, encoded_splits
-from scripts import calibrate as verb
+from scripts import calibrate as calibrate_command
 from tokenizer.bpe import BPETokenizer
 
 SMALL = Plan(
@@ -346,17 +346,17 @@ def test_lengths_of_single_ids_do_not_even_get_encoded(tmp_path: Path, monkeypat
 # The command.
 
 
-def run_verb(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
-    monkeypatch.setattr(verb, "full_plans", lambda: [SMALL])
+def run_command(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    monkeypatch.setattr(calibrate_command, "full_plans", lambda: [SMALL])
     monkeypatch.setattr(sys, "argv", ["calibrate", "--root", str(root)])
-    cli.run(verb.main)
+    cli.run(calibrate_command.main)
 
 
-def test_the_verb_prints_the_table_and_ends_well(
+def test_the_command_prints_the_table_and_ends_well(
     calibrated: tuple[Path, Calibration], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root, calibration = calibrated
-    run_verb(monkeypatch, root)
+    run_command(monkeypatch, root)
     printed = capsys.readouterr().out
     assert as_text(calibration) in printed
     assert printed.endswith("\nThe metric is right.\n")
@@ -364,13 +364,13 @@ def test_the_verb_prints_the_table_and_ends_well(
     assert stored[0]["rows"] == calibration.rows and stored[0]["is_straight"] is True
 
 
-def test_the_verb_ends_with_1_where_the_ruler_is_bent(
+def test_the_command_ends_with_1_where_the_ruler_is_bent(
     trained_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bend(monkeypatch, "skipped first token")
     take_out_the_counts(monkeypatch)
     with pytest.raises(SystemExit) as caught:
-        run_verb(monkeypatch, trained_root)
+        run_command(monkeypatch, trained_root)
     assert caught.value.code == 1
     printed = capsys.readouterr().out
     assert "The metric is WRONG" in printed and "WRONG: below source" in printed

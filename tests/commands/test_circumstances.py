@@ -105,7 +105,7 @@ def test_a_rename_names_both_paths_case_42() -> None:
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("[enforce] DefaultCPUAllocator: can't allocate memory")])
-def test_out_of_memory_in_any_verb_is_a_sentence(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+def test_out_of_memory_in_any_command_is_a_sentence(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = ended(error, capsys)
     assert code == 2 and said.startswith("out of memory (") and said.count("\n") == 1
 
@@ -230,7 +230,7 @@ def test_arguments_that_the_locale_cannot_read_are_refused_case_44() -> None:
 
 @needs_posix
 @pytest.mark.parametrize("seconds", [0.4, 1.5])
-def test_ctrl_c_while_a_verb_still_imports_is_quiet(seconds: float) -> None:
+def test_ctrl_c_while_a_command_still_imports_is_quiet(seconds: float) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "scripts.trace", "--merges", "1000", LONG * 50],
         cwd=ROOT,

@@ -67,7 +67,7 @@ def test_doctests() -> None:
 
 
 def test_a_mistake_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["verb", "--config", "demo"])
+    monkeypatch.setattr(sys, "argv", ["command", "--config", "demo"])
     assert exit_code_of(DataError(f"a  b\n\x1b is broken; run {make('make data')} or `make demo`")) == 2
     assert capsys.readouterr().err == "a  b\\n\\x1b is broken; run `make data EXPERIMENT=demo` or `make demo`\n"
 
@@ -117,7 +117,7 @@ def test_no_message_holds_a_command_as_plain_text() -> None:
 def test_the_default_experiment_needs_no_name(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["verb"])
+    monkeypatch.setattr(sys, "argv", ["command"])
     assert exit_code_of(ConfigError(f"run {make('make train-bpe FORCE=1')}")) == 2
     assert capsys.readouterr().err == "run `make train-bpe FORCE=1`\n"
 
@@ -190,7 +190,7 @@ def test_train_makes_all_seeds_and_sample_takes_the_one_that_is_named(
     config = str(write_experiment(tmp_path / "words.yaml", values))
 
     def printed(main: Callable[[], None], *options: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["verb", "--config", config, "--contestant", "bpe", *options])
+        monkeypatch.setattr(sys, "argv", ["command", "--config", config, "--contestant", "bpe", *options])
         main()
         return capsys.readouterr().out
 

@@ -105,7 +105,7 @@ class TestMake:
         assert result.returncode == 0, result.stderr
         return result.stdout
 
-    def test_help_lists_every_verb(self) -> None:
+    def test_help_lists_every_command(self) -> None:
         listed = self.make("help")
         for verb in (
             "setup",

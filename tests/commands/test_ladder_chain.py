@@ -1,5 +1,7 @@
 """An experiment with a ladder, through the whole chain: entries, reports, comparison, a greater budget, refusals."""
 
+import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +9,11 @@ import pytest
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare.experiment import Experiment, load_experiment
+from compare.plan import Plan, plans_as_text, warnings_of
 from compare.steps import Steps
 from data.errors import CheckpointError, ConfigError
 from data.files import read_json, sha256_file
+from scripts import sweep, tune
 
 
 def experiment(folder: Path, settings: list[str] | None = None, **changes: Any) -> Experiment:
@@ -91,9 +95,115 @@ def test_another_setting_is_refused_with_one_command_for_all(tmp_path: Path) -> 
         (["train.warmdown_fraction=0.3"], "a ladder has ladder.way_down; remove train.warmdown_fraction"),
         (["contestants.bpe.train.selection=best"], "contestants.bpe.train.selection"),
         (["ladder.way_down=0.98"], "the warm-up takes 0.05 of the ladder's smallest budget"),
+        (["train.warmup_amount=6000"], "train.warmup_amount 6000 is not less than the budget of 6,000 characters"),
+        (["train.warmup_amount=9", "train.warmup_fraction=0.1"], "both warmup_amount and warmup_fraction are given"),
         (["train.warmup_amount=1400"], r"the warm-up takes 0.933 of the ladder's smallest budget \(1,500 characters"),
     ],
 )
 def test_what_cannot_be_a_ladder_is_refused(tmp_path: Path, settings: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         experiment(tmp_path, settings)
+
+
+def test_a_run_in_the_place_of_the_ladder_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    plain = experiment(tmp_path, ladder=None)
+    silently(plain).train("bpe")
+    with pytest.raises(CheckpointError, match=r"train.schedule was cosine, is linear.*`make train-bpe FORCE=1`"):
+        silently(experiment(tmp_path, ["train.budget.amount=6000"])).train("bpe")
+    assert not (tmp_path / "run/checkpoints/bpe/trunk").exists()
+    assert not (tmp_path / "run/checkpoints/bpe/rungs").exists()
+
+
+def test_a_run_without_a_ladder_cannot_go_on_and_is_told_what_can(tmp_path: Path) -> None:
+    silently(experiment(tmp_path, ladder=None)).compare()
+    longer = experiment(tmp_path, ["train.budget.amount=24000"], ladder=None)
+    with pytest.raises(CheckpointError) as caught:
+        silently(longer).compare()
+    report = tmp_path / "run/reports/comparison.md"
+    assert "train.budget.amount was 6000, is 24000" in str(caught.value)
+    assert "`make train-bpe train-char FORCE=1`; a run with `ladder: {}` can go on; the same holds for char" in str(
+        caught.value
+    )
+    assert str(caught.value).endswith(f"; {report} is of the runs as they are, and lists their settings")
+    text = report.read_text(encoding="utf-8")
+    assert "settings of bpe: " in text and "train.budget.amount 6,000" in text.replace("\\_", "_")
+    assert "train.learning_rate 0.003" in text.replace("\\_", "_")
+
+
+def test_force_warms_up_anew_unless_another_contestant_has_the_same_budget(tmp_path: Path) -> None:
+    def warmup(steps: Steps, name: str) -> Any:
+        return read_json(steps.layout.checkpoints(name) / "config.json")["train_config"]["warmup_amount"]
+
+    silently(experiment(tmp_path)).entries()
+    longer = ["train.budget.amount=24000"]
+    steps = silently(experiment(tmp_path, longer))
+    steps.train("bpe")
+    assert warmup(steps, "bpe") == 75  # it goes on
+    steps = silently(experiment(tmp_path, longer))
+    steps.train("bpe", restart=True)
+    assert warmup(steps, "bpe") == 300  # char has still another budget
+    steps = silently(experiment(tmp_path, longer))
+    steps.train("char", restart=True)
+    steps.train("bpe")
+    assert (warmup(steps, "char"), warmup(steps, "bpe")) == (300, 300)
+    assert [rung.amount for rung in steps.entries()[0].rungs] == [1500, 3000, 6000, 12000, 24000]
+
+
+def test_tune_and_sweep_take_an_experiment_with_a_ladder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = experiment(tmp_path).path
+    tune.main(["--config", str(path), "--rates", "1e-3,3e-3", "--budget", "3000"])
+    printed = capsys.readouterr().out
+    assert "tune: a run of the grid has the ladder's way down and no rungs of its own" in printed
+    stored = read_json(tmp_path / "run/tune/bpe/lr_0.001/config.json")["train_config"]
+    assert stored["schedule"] == "linear" and stored["warmup_amount"] is None
+    assert not (tmp_path / "run/checkpoints").exists()
+    sweep.main(["--config", str(path)])
+    assert "sweep: the figures are those of the ladder's whole budget" in capsys.readouterr().out
+    points = read_json(tmp_path / "run/reports/sweep.json")["points"]
+    test = read_json(tmp_path / "run/checkpoints/bpe/report.json")["splits"]["test"]
+    assert points[0]["bits_per_char"] == test["bits_per_char"]
+    # The grid covers the ladder's runs, whose warm-up is another amount.
+    assert any("by the same grid" in line or "by a grid" in line or "the grid found" in line for line in said(tmp_path))
+
+
+def said(folder: Path) -> tuple[str, ...]:
+    """What the comparison says is not held equal."""
+    return silently(experiment(folder)).compare().not_held_equal
+
+
+def test_the_plan_has_lines_for_each_budget(tmp_path: Path) -> None:
+    steps = silently(experiment(tmp_path))
+    text = plans_as_text(steps.plans())
+    lines = [re.split(r"\s{2,}", line.strip()) for line in text.split("\n") if line.startswith("ladder")]
+    cells = {label: values for label, *values in lines}
+    assert cells["ladder, budget 2: amount"] == ["3,000", "3,000"]
+    assert cells["ladder, budget 3: amount"] == ["1,500", "1,500"]
+    entries = {entry.name: entry for entry in steps.entries()}
+    for number, name in enumerate(steps.experiment.contestants):
+        for place in (2, 3):
+            seen = entries[name].rungs[-place].runs[0].report.seen.steps
+            assert abs(int(cells[f"ladder, budget {place}: steps"][number]) - seen) <= 1
+    char = next(plan for plan in steps.plans() if plan.contestant == "char")
+    assert char.trained_share == 0.75 + 0.25 * (1500 + 3000 + 6000) / 6000
+    assert any("char takes fewer than 60 steps" in line for line in warnings_of([replaced_steps(char)]))
+
+
+def replaced_steps(plan: Plan) -> Plan:
+    """The same with steps so short that only the lower budgets have few of them."""
+    return dataclasses.replace(plan, tokens_per_step=60)
+
+
+def test_an_interrupted_and_an_extended_ladder_say_the_same_as_a_whole_one(tmp_path: Path) -> None:
+    """Trained at once, or up to a quarter and then on: the same bits per character at every budget."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    silently(experiment(tmp_path / "a")).entries()
+    extended = silently(experiment(tmp_path / "a", ["train.budget.amount=24000"])).entries()
+    settings = ["train.budget.amount=24000", "ladder.rungs=5"]  # the smallest budget, and so the warm-up, is the same
+    whole = silently(experiment(tmp_path / "b", settings)).entries()
+    for one, other in zip(extended, whole, strict=True):
+        for left, right in zip(one.rungs, other.rungs, strict=True):
+            assert left.amount == right.amount
+            for split in ("val", "test"):
+                nats = [rung.runs[0].evaluations[split].nats for rung in (left, right)]
+                assert (nats[0] == nats[1]).all()

@@ -15,13 +15,13 @@ import pytest
 from data.errors import ConfigError
 from factories import is_set_up
 from scripts import from_make
-from scripts.from_make import LISTS, MODULES, SWITCHES, TARGET, VALUES, arguments_of, command_of, settings_of
+from scripts.from_make import LISTS, MODULES, SWITCHES, TARGET, VALUES, arguments_of, program_of, settings_of
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
-VERBS = sorted(set(re.findall(r"\$\(RUN\) ([a-z-]+)$", MAKEFILE, re.MULTILINE)))
+COMMANDS = sorted(set(re.findall(r"\$\(RUN\) ([a-z-]+)$", MAKEFILE, re.MULTILINE)))
 NAMED = {  # target -> the variables that its line of `make help` names
     target: set(re.findall(r"\b([A-Z][A-Z0-9_]+)=", about))
     for target, about in re.findall(r"^([a-z%-]+):.*? ## (.*)$", MAKEFILE, re.MULTILINE)
@@ -87,12 +87,12 @@ def test_doctests() -> None:
 
 
 def test_every_variable_that_help_names_has_an_option_and_the_other_way_round() -> None:
-    for verb in VERBS:
-        target = {"train": "train-%"}.get(verb, verb)
-        known = {*VALUES.get(verb, {}), *SWITCHES.get(verb, {}), *LISTS.get(verb, {})} - {"SET"}
-        known |= {"trace": {"TEXT"}, "bench": {"BENCH_PYTHON"}, "train": {"PROCESSES"}}.get(verb, set())
-        assert NAMED[target] == known, verb
-    assert {*VALUES, *SWITCHES, *LISTS, *MODULES} <= set(VERBS)
+    for command in COMMANDS:
+        target = {"train": "train-%"}.get(command, command)
+        known = {*VALUES.get(command, {}), *SWITCHES.get(command, {}), *LISTS.get(command, {})} - {"SET"}
+        known |= {"trace": {"TEXT"}, "bench": {"BENCH_PYTHON"}, "train": {"PROCESSES"}}.get(command, set())
+        assert NAMED[target] == known, command
+    assert {*VALUES, *SWITCHES, *LISTS, *MODULES} <= set(COMMANDS)
     assert len(VARIABLES) > 35
 
 
@@ -108,12 +108,12 @@ def test_no_recipe_holds_a_variable_of_the_users() -> None:
 @pytest.mark.parametrize("text", NASTY.values(), ids=[f"case_36 {name}" for name in NASTY])
 def test_every_variable_arrives_as_typed_from_the_command_line_and_from_the_environment(house: Path, text: str) -> None:
     given = {name: f"{text}{number}" for number, name in enumerate(VARIABLES)} | {"UNKNOWN": text}
-    for verb in ("trace", "sample"):
-        result = make(house, verb, *(f"{name}={value}" for name, value in given.items()))
+    for command in ("trace", "sample"):
+        result = make(house, command, *(f"{name}={value}" for name, value in given.items()))
         assert result.returncode == 0, result.stderr
         # GNU Make itself drops white space between the equals sign and the value.
         assert {name: seen(house)[name] for name in given} == {name: value.lstrip() for name, value in given.items()}
-        assert json.loads((house / "seen.json").read_text())["argv"] == ["-m", "scripts.from_make", verb]
+        assert json.loads((house / "seen.json").read_text())["argv"] == ["-m", "scripts.from_make", command]
     result = make(house, "compare", **given)
     assert result.returncode == 0, result.stderr
     assert {name: seen(house)[name] for name in given} == given
@@ -122,10 +122,10 @@ def test_every_variable_arrives_as_typed_from_the_command_line_and_from_the_envi
 
 
 @needs_make
-@pytest.mark.parametrize("verb", VERBS)
-def test_case_36_every_target_hands_on_and_runs_nothing(house: Path, verb: str) -> None:
+@pytest.mark.parametrize("command", COMMANDS)
+def test_case_36_every_target_hands_on_and_runs_nothing(house: Path, command: str) -> None:
     text = NASTY["the shell's commands"] + NASTY["make's shell"] + NASTY["single quotes"]
-    target = {"train": "train-bpe"}.get(verb, verb)
+    target = {"train": "train-bpe"}.get(command, command)
     result = make(house, target, *(f"{name}={text}" for name in VARIABLES))
     assert result.returncode == 0, result.stderr
     assert all(seen(house)[name] == text for name in VARIABLES)
@@ -179,15 +179,15 @@ def test_case_36_case_52_make_trace_traces_the_text_that_was_typed(text: str) ->
 
 @pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
 def test_every_value_becomes_one_argument(text: str) -> None:
-    for verb, options in VALUES.items():
-        arguments = arguments_of(verb, dict.fromkeys(options, text) | {"EXPERIMENT": text})
+    for command, options in VALUES.items():
+        arguments = arguments_of(command, dict.fromkeys(options, text) | {"EXPERIMENT": text})
         assert [f"{option}={text}" for option in options.values()] == arguments[-len(options) :]
     assert arguments_of("compare", {"EXPERIMENT": text}) == [f"--config={text}"]
     assert arguments_of("trace", {"TEXT": text}) == ["--", text]
     assert arguments_of("train", {TARGET: f"train-{text}"})[-1] == f"--contestant={text}"
 
 
-def test_what_is_not_given_or_empty_is_left_to_the_verb() -> None:
+def test_what_is_not_given_or_empty_is_left_to_the_command() -> None:
     assert arguments_of("sample", {"PROMPT": "", "SEED": "", "EXPERIMENT": ""}) == ["--config=wikitext2"]
     assert arguments_of("study", {}) == ["--config=demo"] and arguments_of("sweep", {}) == ["--config=vocab_sweep"]
     assert arguments_of("calibrate", {"SET": "a=1", "EXPERIMENT": "x"}) == [] == arguments_of("trace", {"TEXT": ""})
@@ -236,7 +236,7 @@ def test_switches_may_be_off(written: str, is_on: bool) -> None:
 @pytest.mark.parametrize("written", ["0", "two", "-1", "", " ", "1.5", "1e9", "$(touch X)", "0x2", "9" * 5000])
 def test_case_50_a_wrong_number_of_processes_is_one_sentence(written: str) -> None:
     with pytest.raises(ConfigError, match=r"^PROCESSES: expected a whole number from 1 to 1,024, found ") as caught:
-        command_of("train", {"PROCESSES": written})
+        program_of("train", {"PROCESSES": written})
     assert len(str(caught.value)) < 200
 
 
@@ -250,11 +250,11 @@ def test_case_50_make_with_a_wrong_number_of_processes_exits_with_2(written: str
 
 
 def test_several_processes_are_started_by_torchs_launcher_and_one_by_none() -> None:
-    command = command_of("train", {"PROCESSES": "2"})
+    command = program_of("train", {"PROCESSES": "2"})
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     assert command == [*launcher, "-m", "scripts.train"]
-    assert command_of("train", {}) is None and command_of("bench", {"BENCH_PYTHON": ""}) is None
-    assert command_of("bench", {"BENCH_PYTHON": "/my python"}) == ["/my python", "-m", "bench.tokenizer"]
+    assert program_of("train", {}) is None and program_of("bench", {"BENCH_PYTHON": ""}) is None
+    assert program_of("bench", {"BENCH_PYTHON": "/my python"}) == ["/my python", "-m", "bench.tokenizer"]
 
 
 def test_a_python_that_cannot_be_run_is_one_sentence() -> None:

@@ -166,7 +166,7 @@ def test_own_settings_survive_later_steps_until_the_configuration_changes(chain:
     assert edited.tokenizer("bpe").vocab_size == 50
 
 
-def test_the_verb_tokenizer_without_own_settings_means_the_configuration(chain: Path) -> None:
+def test_the_command_tokenizer_without_own_settings_means_the_configuration(chain: Path) -> None:
     steps_of(chain)[0].tokenizer("bpe", own_settings={"vocab_size": 40})
     assert steps_of(chain)[0].tokenizer("bpe", own_settings={}).vocab_size == 60
 
@@ -179,7 +179,7 @@ def test_own_settings_survive_new_training_text(chain: Path) -> None:
     assert any("= 40; stopped" in line for line in lines)  # trained again, under the same settings
 
 
-def test_a_damaged_tokenizer_file_stops_other_verbs_and_is_replaced_by_its_own(chain: Path) -> None:
+def test_a_damaged_tokenizer_file_stops_other_commands_and_is_replaced_by_its_own(chain: Path) -> None:
     path = chain / "run/tokenizer/bpe_tokenizer.json"
     steps_of(chain)[0].tokenizer("bpe")
     good = path.read_bytes()

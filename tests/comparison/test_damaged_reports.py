@@ -1,5 +1,6 @@
 """Whatever happens to a file of a finished experiment: compare gives equal figures or one sentence, no traceback."""
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from chain_helpers import experiment_values, write_corpus, write_experiment
+from chain_helpers import CHAIN
 from compare import report
 from compare.experiment import load_experiment
 from compare.page.curves import curve_paths
@@ -23,24 +24,19 @@ RUN = "checkpoints/bpe"
 Damage = Callable[[Path], None]
 
 
-def write_corpus_of(folder: Path) -> Path:
-    values = experiment_values(folder / "run", write_corpus(folder / "texts", num_words=1_500))
-    values["train"] |= {"budget": {"unit": "characters", "amount": 2_000}}  # type: ignore[operator]
-    return write_experiment(folder / "words.yaml", values)
-
-
 def compared(folder: Path) -> dict[str, Any]:
     """What `make compare` finds: bits per character of every contestant, and the table of all figures but the time."""
-    Steps(load_experiment(folder / "words.yaml"), echo=lambda _line: None).compare()
+    with contextlib.chdir(folder):
+        Steps(load_experiment(Path(CHAIN)), echo=lambda _line: None).compare()
     summary = read_json(folder / "run/reports/comparison.json")
     timed = ("seconds", "tokens_per_second")
     return {row["contestant"]: {k: v for k, v in row.items() if k not in timed} for row in summary["rows"]}
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    folder = tmp_path_factory.mktemp("damaged")
-    write_corpus_of(folder)
+def finished(finished_chain: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("damaged") / "chain"
+    shutil.copytree(finished_chain, folder)
     return folder, compared(folder)
 
 

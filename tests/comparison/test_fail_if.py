@@ -1,17 +1,20 @@
 """The command of the comparison: exit codes on demand, the baseline that the file names, the call for notebooks."""
 
-import subprocess
+import io
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
+from compare import cli
 from compare.api import compare
 from compare.experiment import load_experiment
 from data.errors import ConfigError
+from scripts import compare as compare_script
 from scripts import from_make
 
 
@@ -27,13 +30,16 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def run(config: Path, *options: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "scripts.compare", "--config", str(config), *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
+    """The command's exit code, and what it printed to stdout and stderr."""
+    printed, errors = io.StringIO(), io.StringIO()
+    code = 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(errors):
+        patch.setattr(sys, "argv", ["compare", "--config", str(config), *options])
+        try:
+            cli.run(compare_script.main)
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return code, printed.getvalue(), errors.getvalue()
 
 
 def test_the_exit_code_says_whether_the_condition_holds(config: Path) -> None:

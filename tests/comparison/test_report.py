@@ -562,12 +562,12 @@ def test_a_marginal_bound_of_another_run_or_text_is_left_alone(finished: Finishe
     assert finished.is_up_to_date(folder)
 
 
-@pytest.mark.parametrize("verb", ["sweep", "marginal"])
-def test_a_damaged_neighbour_names_the_file_and_the_ways_on(finished: Finished, tmp_path: Path, verb: str) -> None:
+@pytest.mark.parametrize("command", ["sweep", "marginal"])
+def test_a_damaged_neighbour_names_the_file_and_the_ways_on(finished: Finished, tmp_path: Path, command: str) -> None:
     folder = finished.copy(tmp_path)
-    (folder / f"{verb}.json").write_text("{", encoding="utf-8")
+    (folder / f"{command}.json").write_text("{", encoding="utf-8")
     with pytest.raises(
-        ReportError, match=rf"{verb}\.json is not valid JSON.*; run `make {verb}` to make it again, or r"
+        ReportError, match=rf"{command}\.json is not valid JSON.*; run `make {command}` to make it again, or r"
     ):
         finished.is_up_to_date(folder)
 

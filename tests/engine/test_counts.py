@@ -1,20 +1,16 @@
-"""Pretoken counts: exact, mergeable, and enough to train on; and what a Parquet file of them must hold."""
+"""Pretoken counts: exact, mergeable, and enough to train on."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.errors import DataError, TokenizerError
+from data.errors import TokenizerError
 from factories import examples
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.engine import intern
@@ -23,9 +19,7 @@ from tokenizer.engine.counts import (
     character_offsets,
     count_pretokens,
     merge_counts,
-    read_counts,
     shifted,
-    write_counts,
 )
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.reference import TIE_BREAKS, TieBreak
@@ -180,132 +174,12 @@ def test_counts_beyond_32_bits() -> None:
 @pytest.mark.parametrize("kind", ["char_bpe", "byte_bpe"])
 @pytest.mark.parametrize("pattern", SCANNED)
 def test_training_from_merged_shards_is_training_from_the_text(
-    kind: str, pattern: SplitPattern, tie_break: TieBreak, tmp_path: Path
+    kind: str, pattern: SplitPattern, tie_break: TieBreak
 ) -> None:
     config = TokenizerConfig(kind, 999, split_pattern=pattern, tie_break=tie_break)  # type: ignore[arg-type]
     base = sorted(set("".join(DOCUMENTS))) if kind == "char_bpe" else BYTE_CHARACTERS
-    shards = []
-    for number, shard in enumerate(shards_of(DOCUMENTS, [1, 4, 7], pattern)):
-        write_counts(tmp_path / f"{number}.parquet", shard)
-        shards.append(read_counts(tmp_path / f"{number}.parquet"))
+    shards = shards_of(DOCUMENTS, [1, 4, 7], pattern)
     found = learn_from_counts(merge_counts(shards[::-1]), base, config, num_merges=60)
     assert found == learn_merges(DOCUMENTS, base, config, num_merges=60)
     assert found == learn_merges(DOCUMENTS, base, config, num_merges=60, engine_name="reference")
     assert len(found.merges) > 10
-
-
-# -------------------------------------------------------------------------------------------------------------- Parquet
-
-
-@pytest.mark.parametrize("pattern", SCANNED)
-def test_a_file_gives_back_what_was_written(pattern: SplitPattern, tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "counts.parquet"
-    for documents in (list(LOSSLESS_TEXTS.values()), [], ["\x00 \x00\x00"]):
-        counts = count_pretokens(documents, pattern)
-        write_counts(path, counts)
-        assert_same_counts(read_counts(path), counts)
-
-
-def test_schema(tmp_path: Path) -> None:
-    write_counts(tmp_path / "counts.parquet", counts_of({b"\xff\x00": 2**40, b"a": 1}, [0, 2**50]))
-    table = parquet.read_table(tmp_path / "counts.parquet")
-    assert [(field.name, field.type) for field in table.schema] == [
-        ("pretoken", pa.binary()),
-        ("count", pa.int64()),
-        ("first_seen", pa.int64()),
-    ]
-    assert table.to_pylist()[0] == {"pretoken": b"\xff\x00", "count": 2**40, "first_seen": 0}
-    assert [file.name for file in tmp_path.iterdir()] == ["counts.parquet"]
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, old = tmp_path / "counts.parquet", counts_of({b"old": 3})
-    write_counts(path, old)
-
-    def fail(table: Any, file: Any) -> None:
-        file.write(b"half of it")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(parquet, "write_table", fail)
-    with pytest.raises(DataError, match=r"counts\.parquet: No space left"):
-        write_counts(path, counts_of({b"new": 1}))
-    monkeypatch.undo()
-    assert_same_counts(read_counts(path), old)
-    assert [file.name for file in tmp_path.iterdir()] == ["counts.parquet"]
-
-
-def write_table(path: Path, **columns: Any) -> None:
-    parquet.write_table(pa.table(columns), path)
-
-
-def test_rows_of_another_program_in_any_order(tmp_path: Path) -> None:
-    """Rows out of order, another order of columns, one column more, several row groups."""
-    path = tmp_path / "counts.parquet"
-    table = pa.table(
-        {
-            "first_seen": pa.array([9, 0, 4], pa.int64()),
-            "extra": ["x", "y", "z"],
-            "count": pa.array([1, 2, 3], pa.int64()),
-            "pretoken": pa.array([b"c", b"aa", b"b"], pa.binary()),
-        }
-    )
-    parquet.write_table(table, path, row_group_size=1)
-    assert_same_counts(read_counts(path), counts_of({b"aa": 2, b"b": 3, b"c": 1}, [0, 4, 9]))
-
-
-def good_columns() -> dict[str, Any]:
-    return {
-        "pretoken": pa.array([b"a", b"b"], pa.binary()),
-        "count": pa.array([1, 2], pa.int64()),
-        "first_seen": pa.array([0, 1], pa.int64()),
-    }
-
-
-@pytest.mark.parametrize(
-    ("column", "values", "said"),
-    [
-        ("pretoken", None, r"'pretoken' must be binary, found nothing"),
-        ("count", None, r"'count' must be int64, found nothing"),
-        ("first_seen", None, r"'first_seen' must be int64, found nothing"),
-        ("pretoken", pa.array(["a", "b"]), r"'pretoken' must be binary, found string"),
-        ("count", pa.array([1, 2], pa.int32()), r"'count' must be int64, found int32"),
-        ("count", pa.array([1.5, 2.5]), r"'count' must be int64, found double"),
-        ("first_seen", pa.array([0, 1], pa.uint64()), r"'first_seen' must be int64, found uint64"),
-        ("pretoken", pa.array([b"a", b""], pa.binary()), r"empty or missing pretoken in row 1"),
-        ("pretoken", pa.array([None, b"b"], pa.binary()), r"empty or missing pretoken in row 0"),
-        ("count", pa.array([0, 2], pa.int64()), r"count 0 is not positive"),
-        ("count", pa.array([3, -7], pa.int64()), r"count -7 is not positive"),
-        ("count", pa.array([None, 2], pa.int64()), r"count"),
-        ("first_seen", pa.array([0, None], pa.int64()), r"first_seen"),
-    ],
-)
-def test_what_a_file_of_counts_may_not_hold(tmp_path: Path, column: str, values: Any, said: str) -> None:
-    columns = good_columns()
-    if values is None:
-        del columns[column]
-    else:
-        columns[column] = values
-    path = tmp_path / "counts.parquet"
-    write_table(path, **columns)
-    with pytest.raises(DataError, match=said) as raised:
-        read_counts(path)
-    assert str(path) in str(raised.value)
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize("damage", ["absent", "empty", "text", "truncated", "folder"])
-def test_what_is_no_file_of_counts(tmp_path: Path, damage: str) -> None:
-    path = tmp_path / "counts.parquet"
-    if damage == "empty":
-        path.write_bytes(b"")
-    elif damage == "text":
-        path.write_text("pretoken,count,first_seen\na,1,0\n" * 9)
-    elif damage == "truncated":
-        write_counts(path, counts_of({b"a": 1}))
-        path.write_bytes(path.read_bytes()[:-20])
-    elif damage == "folder":
-        path.mkdir()
-    with pytest.raises(DataError) as raised:
-        read_counts(path)
-    assert str(path) in str(raised.value)
-    assert "\n" not in str(raised.value)

@@ -49,7 +49,7 @@ def prepare(folder: Path) -> Path:
     )
 
 
-def run_verb(config: Path, *options: str) -> tuple[str, str, int]:
+def run_command(config: Path, *options: str) -> tuple[str, str, int]:
     """What `make tune` prints on stdout and stderr, and its exit code."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -69,7 +69,7 @@ def files_of(folder: Path) -> dict[Path, int]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished grid, shared by tests that only read it. `printed` holds what was printed."""
     folder = tmp_path_factory.mktemp("finished")
-    printed, _, code = run_verb(prepare(folder), "--rates", "1e-1,1e-3,1e-2")
+    printed, _, code = run_command(prepare(folder), "--rates", "1e-1,1e-3,1e-2")
     assert code == 0
     (folder / "printed").write_text(printed, encoding="utf-8")
     return folder
@@ -135,7 +135,7 @@ def test_the_table_is_printed_aligned_and_narrow(finished: Path) -> None:
 
 def test_a_second_grid_does_nothing_and_touches_nothing(finished: Path) -> None:
     before = files_of(finished / "run")
-    printed, _, code = run_verb(finished / "words.yaml", "--rates", "1e-3 1e-2 1e-1")
+    printed, _, code = run_command(finished / "words.yaml", "--rates", "1e-3 1e-2 1e-1")
     assert code == 0
     assert files_of(finished / "run") == before
     progress, _, _ = printed.partition("\nwords: ")
@@ -145,7 +145,7 @@ def test_a_second_grid_does_nothing_and_touches_nothing(finished: Path) -> None:
 
 def test_a_wider_grid_finds_the_runs_that_are_there(copied: Path) -> None:
     before = files_of(copied / "run/tune")
-    printed, _, _ = run_verb(copied / "words.yaml", "--rates", "1e-3,1e-2,3e-2,1e-1")
+    printed, _, _ = run_command(copied / "words.yaml", "--rates", "1e-3,1e-2,3e-2,1e-1")
     after = files_of(copied / "run/tune")
     assert {path: after[path] for path in before} == before
     assert {path.parent.name for path in after.keys() - before.keys()} == {"lr_0.03"}
@@ -154,7 +154,7 @@ def test_a_wider_grid_finds_the_runs_that_are_there(copied: Path) -> None:
 
 
 def test_another_budget_trains_the_grid_anew_and_says_so(copied: Path) -> None:
-    printed, _, code = run_verb(copied / "words.yaml", "--rates", "1e-3,1e-2", "--budget", "300")
+    printed, _, code = run_command(copied / "words.yaml", "--rates", "1e-3,1e-2", "--budget", "300")
     assert code == 0
     assert printed.count("train.budget.amount was 600, is 300 in the configuration: training again") == 4
     assert tuning_in(copied)["budget"] == {"unit": "characters", "amount": 300}
@@ -165,7 +165,7 @@ def test_another_budget_trains_the_grid_anew_and_says_so(copied: Path) -> None:
 def test_a_damaged_run_is_trained_anew_and_gives_the_same_figure(copied: Path) -> None:
     before = tuning_in(copied)
     (copied / "run/tune/bpe/lr_0.01/last.pt").write_bytes(b"PK")
-    printed, _, code = run_verb(copied / "words.yaml", "--rates", "1e-3,1e-2,1e-1")
+    printed, _, code = run_command(copied / "words.yaml", "--rates", "1e-3,1e-2,1e-1")
     assert code == 0
     assert "last.pt is damaged" in printed and printed.count("training again") == 1
     assert tuning_in(copied) == before
@@ -184,14 +184,14 @@ def test_an_interrupted_grid_goes_on_where_it_was(
         return step(run, *arguments)
 
     monkeypatch.setattr(TrainingRun, "_step", stop_in_the_second_run)
-    _, err, code = run_verb(config, "--rates", "1e-3,1e-2,1e-1")
+    _, err, code = run_command(config, "--rates", "1e-3,1e-2,1e-1")
     assert code == 130 and "run the same command again to go on from there" in err
     assert not (tmp_path / "run/reports").exists()
     first, second = list(dict.fromkeys(key[:2] for key in taken))
     stopped_at = taken[-1][2] + 1
     taken.clear()
     monkeypatch.setattr(TrainingRun, "_step", lambda run, *a: (taken.append((*_key(run),)), step(run, *a))[1])
-    printed, _, code = run_verb(config, "--rates", "1e-3,1e-2,1e-1")
+    printed, _, code = run_command(config, "--rates", "1e-3,1e-2,1e-1")
     assert code == 0 and "tune bpe, learning rate 0.001: up to date" in printed
     assert not [key for key in taken if key[:2] == first]
     assert next(key for key in taken if key[:2] == second)[2] == stopped_at
@@ -203,7 +203,7 @@ def _key(run: TrainingRun) -> tuple[str, str, int]:
 
 
 def test_a_rate_that_diverges_is_a_result_and_is_not_tried_again(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    printed, _, code = run_verb(copied / "words.yaml", "--rates", "1e-3,1e-2,1e30")
+    printed, _, code = run_command(copied / "words.yaml", "--rates", "1e-3,1e-2,1e30")
     assert code == 0
     assert printed.count("learning rate 1e+30: diverged") == 2
     tuning = tuning_in(copied)
@@ -214,15 +214,15 @@ def test_a_rate_that_diverges_is_a_result_and_is_not_tried_again(copied: Path, m
     kept = read_json(copied / "run/tune/char/lr_1e+30/diverged.json")
     assert "at step" in kept["message"]
     monkeypatch.setattr(TrainingRun, "_step", None)  # nothing is trained now
-    printed, _, code = run_verb(copied / "words.yaml", "--rates", "1e-3,1e-2,1e30")
+    printed, _, code = run_command(copied / "words.yaml", "--rates", "1e-3,1e-2,1e30")
     assert code == 0 and printed.count("up to date, diverged") == 2
     (copied / "run/tune/char/lr_1e+30/diverged.json").write_text("[]")
     with pytest.raises(TypeError):  # a damaged note is no note: the run is trained again
-        run_verb(copied / "words.yaml", "--rates", "1e-3,1e-2,1e30")
+        run_command(copied / "words.yaml", "--rates", "1e-3,1e-2,1e30")
 
 
 def test_a_grid_that_diverges_everywhere_is_refused(tmp_path: Path) -> None:
-    _, err, code = run_verb(prepare(tmp_path), "--rates", "1e30,2e30", "--budget", "2000")
+    _, err, code = run_command(prepare(tmp_path), "--rates", "1e30,2e30", "--budget", "2000")
     assert code == 2 and err.splitlines()[-1] == (
         "bpe: training diverged with every rate of the grid (1e+30, 2e+30); give lower RATES"
     )
@@ -231,7 +231,7 @@ def test_a_grid_that_diverges_everywhere_is_refused(tmp_path: Path) -> None:
 def test_other_mistakes_are_no_divergence(finished: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("torch.cuda.is_available", lambda: False)
-        _, err, code = run_verb(finished / "words.yaml", "--rates", "3e-3,4e-3", "--set", "train.device=cuda")
+        _, err, code = run_command(finished / "words.yaml", "--rates", "3e-3,4e-3", "--set", "train.device=cuda")
     assert code == 2 and "torch finds no GPU" in err
 
 
@@ -250,7 +250,7 @@ def test_case_56_the_best_rates_are_printed_for_the_file_which_stays_as_it_is(co
     config = copied / "words.yaml"
     before = config.read_bytes()
     (copied / "run/checkpoints/bpe").mkdir(parents=True)
-    printed, _, code = run_verb(config, "--rates", "1e-3,1e-2,1e-1")
+    printed, _, code = run_command(config, "--rates", "1e-3,1e-2,1e-1")
     assert code == 0 and config.read_bytes() == before
     assert "`make train-bpe FORCE=1`." in printed and "train-char" not in printed
     best = {name: found["best"] for name, found in tuning_in(copied)["contestants"].items()}
@@ -469,7 +469,7 @@ def test_the_grid_of_another_experiment_in_the_same_root_is_none(tmp_path: Path)
 
 def test_the_sentence_fits_real_runs(copied: Path) -> None:
     """The grid's inputs are those that the finished runs' reports hold, so written rates are recognised."""
-    printed, _, _ = run_verb(copied / "words.yaml", "--rates", "1e-3,1e-2,1e-1")
+    printed, _, _ = run_command(copied / "words.yaml", "--rates", "1e-3,1e-2,1e-1")
     rates = printed.split('SET="')[1].split('"')[0].split()
     experiment = load_experiment(copied / "words.yaml", [*rates, "seeds=[1, 2]", "train.budget.amount=900"])
     entries = Steps(experiment, echo=lambda _line: None).entries()

@@ -15,7 +15,7 @@ from chain_helpers import experiment_values, write_corpus, write_experiment
 from data.errors import ConfigError, TokenizerError
 from data.splits import Split
 from gpt2_helpers import write_gpt2_files
-from scripts import study as verb
+from scripts import study as study_command
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer
@@ -289,7 +289,7 @@ def test_the_page_does_without_percentiles() -> None:
 # --- the command -------------------------------------------------------------------------------------------------
 
 
-def test_the_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "no cache"))
     values = experiment_values(tmp_path / "run", write_corpus(tmp_path / "texts"))
     config = str(write_experiment(tmp_path / "words.yaml", values))
@@ -297,7 +297,7 @@ def test_the_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
     def run(*arguments: str) -> str:
         monkeypatch.setattr(sys, "argv", ["study", "--config", config, "--merges", "20", *arguments])
-        verb.main()
+        study_command.main()
         return capsys.readouterr().out
 
     first = run()
@@ -325,10 +325,10 @@ def test_the_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert "is not here" not in beside
 
 
-def test_the_verb_names_what_it_cannot_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_names_what_it_cannot_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["study", "--config", "smoke", "--gpt2", str(tmp_path / "absent")])
     with pytest.raises(ConfigError, match=r"absent: no such folder; it holds encoder\.json and vocab\.bpe"):
-        verb.main()
+        study_command.main()
     monkeypatch.setattr(sys, "argv", ["study", "--config", "smoke", "--gpt2", str(tmp_path)])
     with pytest.raises(TokenizerError, match=r"cannot read .*encoder\.json"):
-        verb.main()
+        study_command.main()

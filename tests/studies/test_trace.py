@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from data.errors import ConfigError, TokenizerError
-from scripts import trace as verb
+from scripts import trace as trace_command
 from tokenizer.bpe import BPEKind
 from tokenizer.bytelevel import BYTE_CHARACTERS
 from tokenizer.pretokenize import SPLIT_PATTERNS, SplitPattern
@@ -28,9 +28,9 @@ def base_of(kind: BPEKind, texts: list[str]) -> list[str]:
     return BYTE_CHARACTERS if kind == "byte_bpe" else sorted(set("".join(texts)))
 
 
-def run_verb(*arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+def run_command(*arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
     monkeypatch.setattr(sys, "argv", ["trace", *arguments])
-    verb.main()
+    trace_command.main()
     return capsys.readouterr().out
 
 
@@ -113,18 +113,18 @@ def test_bytes_that_are_no_character_are_spelled_out() -> None:
 # --- the command -------------------------------------------------------------------------------------------------
 
 
-def test_the_verb_prints_the_same_as_text_and_as_json(
+def test_the_command_prints_the_same_as_text_and_as_json(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trace = trace_training(["low lower", "lowest\n"], kind="char_bpe", tie_break="first_seen", num_merges=4)
     arguments = ("low lower|lowest\n", "--kind", "char_bpe", "--merges", "4")  # the kind's own tie rule
-    assert run_verb(*arguments, monkeypatch=monkeypatch, capsys=capsys) == as_text(trace) + "\n"
-    printed = run_verb(*arguments, "--json", monkeypatch=monkeypatch, capsys=capsys)
+    assert run_command(*arguments, monkeypatch=monkeypatch, capsys=capsys) == as_text(trace) + "\n"
+    printed = run_command(*arguments, "--json", monkeypatch=monkeypatch, capsys=capsys)
     assert json.loads(printed) == json.loads(json.dumps(as_data(trace)))
 
 
-def test_the_verbs_options(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    printed = run_verb(
+def test_the_commands_options(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = run_command(
         *("--tie-break", "greatest_bytes", "--split-pattern", "space", "--min-pair-frequency", "2", "--top", "3"),
         *("--", "-a b|-a b"),
         monkeypatch=monkeypatch,
@@ -134,7 +134,7 @@ def test_the_verbs_options(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     assert "minimum frequency 2, up to 10 merges" in printed
     assert "start     - a  ␣ b\n          - a  ␣ b\n" in printed
     assert "best pair below the minimum frequency" not in printed  # the text runs out of pairs first
-    default = run_verb(monkeypatch=monkeypatch, capsys=capsys)
+    default = run_command(monkeypatch=monkeypatch, capsys=capsys)
     assert default == as_text(trace_training(["aaa", "aba"])) + "\n"
 
 
@@ -146,9 +146,9 @@ def test_the_verbs_options(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         (("x", "--top", "0"), "--top: must be at least 1"),
     ],
 )
-def test_the_verb_refuses_what_makes_no_sense(arguments: tuple[str, ...], message: str) -> None:
+def test_the_command_refuses_what_makes_no_sense(arguments: tuple[str, ...], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        verb.main(arguments)
+        trace_command.main(arguments)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -307,7 +307,7 @@ def test_out_of_memory_says_what_to_lower(
 
     before_step(monkeypatch, 3, no_memory)
     config = chain(tmp_path, budget={"unit": "steps", "amount": 5})
-    assert run_verb(monkeypatch, train_script.main, "--config", str(config)) == 2
+    assert run_command(monkeypatch, train_script.main, "--config", str(config)) == 2
     last = capsys.readouterr().err.strip().split("\n")[-1]
     assert last.split("\r")[-1].startswith("char: out of memory (")
     for what in ("batch_size 8 x block_size 16 = 128 tokens", "lower train.batch_size first", "evaluate.batch_size"):
@@ -335,8 +335,8 @@ def test_a_real_failed_allocation_is_recognised_and_other_errors_are_not() -> No
 # Budgets, splits, and runs that exist
 
 
-def run_verb(monkeypatch: pytest.MonkeyPatch, main: Callable[[], None], *options: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["verb", *options])
+def run_command(monkeypatch: pytest.MonkeyPatch, main: Callable[[], None], *options: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["command", *options])
     try:
         cli.run(main)
     except SystemExit as stop:
@@ -350,7 +350,7 @@ def test_a_budget_of_nothing_is_one_line_and_exit_2(
 ) -> None:
     config = chain(tmp_path)
     options = ["--config", str(config), "--set", f"train.budget={{unit: {unit}, amount: 0}}"]
-    assert run_verb(monkeypatch, train_script.main, *options) == 2
+    assert run_command(monkeypatch, train_script.main, *options) == 2
     err = capsys.readouterr().err
     assert "amount must be at least 1, found 0: no step could be taken" in err and err.count("\n") == 1
     assert not (tmp_path / "run").exists()
@@ -378,15 +378,15 @@ def test_a_run_that_exists_is_resumed_refused_or_with_force_restarted_and_never_
 ) -> None:
     config = str(chain(tmp_path, budget={"unit": "steps", "amount": 6}))
     folder = tmp_path / "run/checkpoints/char"
-    assert run_verb(monkeypatch, train_script.main, "--config", config) == 0
+    assert run_command(monkeypatch, train_script.main, "--config", config) == 0
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     other = ["--config", config, "--set", "train.learning_rate=0.01"]
-    assert run_verb(monkeypatch, train_script.main, *other) == 2
+    assert run_command(monkeypatch, train_script.main, *other) == 2
     err = capsys.readouterr().err.strip().split("\n")[-1]
     assert "train.learning_rate was 0.003, is 0.01" in err
     assert f"`make train-char FORCE=1 EXPERIMENT={config} SET=train.learning_rate=0.01`" in err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    assert run_verb(monkeypatch, train_script.main, *other, "--force") == 0
+    assert run_command(monkeypatch, train_script.main, *other, "--force") == 0
     records = json_lines(folder / "metrics.jsonl")
     assert [record["step"] for record in records] == [1, 2, 3, 4, 5, 6]
     for name in (checkpoint.LAST, checkpoint.BEST):
@@ -517,7 +517,7 @@ def test_a_line_that_unpickles_is_found_in_any_subfolder(tmp_path: Path, line: s
     ],
     ids=["empty", "longer than the block", "temperature 0", "top-k above the vocabulary", "top-k 1"],
 )
-def test_prompts_through_the_verb(
+def test_prompts_through_the_command(
     uninterrupted: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -525,7 +525,7 @@ def test_prompts_through_the_verb(
     begins: str,
 ) -> None:
     fixed = ["--config", str(uninterrupted / "words.yaml"), "--contestant", "char", "--tokens", "30"]
-    assert run_verb(monkeypatch, sample.main, *fixed, *options) == 0
+    assert run_command(monkeypatch, sample.main, *fixed, *options) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(begins) and len(printed) == len(begins) + 30 + 1
 
@@ -547,6 +547,6 @@ def test_prompts_and_settings_that_cannot_be_are_one_line(
     message: str,
 ) -> None:
     fixed = ["--config", str(uninterrupted / "words.yaml"), "--contestant", "char"]
-    assert run_verb(monkeypatch, sample.main, *fixed, *options) == 2
+    assert run_command(monkeypatch, sample.main, *fixed, *options) == 2
     captured = capsys.readouterr()
     assert message in captured.err and captured.err.count("\n") == 1 and captured.out == ""

@@ -246,7 +246,7 @@ def test_one_seed_gives_one_run_and_another_seed_another(house, uninterrupted, t
 
 
 def test_evaluating_more_often_changes_no_loss(house, uninterrupted, tmp_path):
-    run(house, tmp_path, tiny_train(val_every_fraction=0.08, val_characters=4))
+    run(house, tmp_path, tiny_train(val_every_fraction=0.08, val_characters=2))
     often, seldom = json_lines(tmp_path / "metrics.jsonl"), json_lines(uninterrupted / "metrics.jsonl")
     assert sum("val_sample_bits_per_char" in record for record in often) == 12
     assert sum("val_sample_bits_per_char" in record for record in seldom) == 4

@@ -378,18 +378,18 @@ def experiment(folder: Path) -> Path:
     return write_experiment(folder / "words.yaml", values)
 
 
-VERBS: dict[str, tuple[Callable[[Steps], object], Callable[[Layout], Path], str]] = {
+COMMANDS: dict[str, tuple[Callable[[Steps], object], Callable[[Layout], Path], str]] = {
     "data": (Steps.data, lambda layout: layout.processed, "data: up to date"),
     "tokenizer": (lambda s: s.tokenizer("bpe"), lambda layout: layout.tokenizer("bpe"), "tokenizer bpe: up to date"),
     "encode": (lambda s: s.encode("bpe"), lambda layout: layout.encoded("bpe"), "encode bpe: up to date"),
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_case_40_what_another_process_makes_is_waited_for_and_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    do, path_of, up_to_date = VERBS[verb]
+    do, path_of, up_to_date = COMMANDS[command]
     config = experiment(tmp_path)
     path = path_of(load_experiment(config).layout)
     is_held = threading.Event()
@@ -438,7 +438,7 @@ def test_case_40_scores_that_another_process_takes_are_waited_for(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_case_40_the_verb_twice_at_once(tmp_path: Path) -> None:
+def test_case_40_the_command_twice_at_once(tmp_path: Path) -> None:
     config = experiment(tmp_path)
     endless = ["--set", "train.budget.amount=100_000_000", "--set", "train.log_every_steps=1"]
     command = [sys.executable, "-m", "scripts.train", "--config", str(config), "--contestant", "char", *endless]

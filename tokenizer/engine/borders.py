@@ -13,8 +13,7 @@ import numpy as np
 from data.errors import TokenizerError
 from tokenizer.base import Int64Array, UInt8Array, UInt64Array
 from tokenizer.engine.cuts import ContextArray, Cuts, UInt16Array, may_cut
-from tokenizer.engine.instructions import trailing_zeros
-from tokenizer.engine.jit import inlined, kernel
+from tokenizer.engine.jit import inlined, kernel, trailing_zeros
 from tokenizer.engine.pretoken_map import MOST_BYTES_OF_ONE
 from tokenizer.engine.scan import (
     ASK,

@@ -1,17 +1,15 @@
 """Pretokens and how often they occur: all that training needs to know of a text that is cut by a split pattern.
 
-Counts can be written to Parquet, made in shards and merged; training from them equals training from the text.
+Counts can be made in shards and merged; training from them equals training from the text.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from data.errors import DataError
-from data.files import atomic_write
 from tokenizer.base import Int32Array, Int64Array, UInt8Array
 from tokenizer.engine.borders import WHOLE
 from tokenizer.engine.intern import (
@@ -128,48 +126,3 @@ def merge_counts(shards: Sequence[PretokenCounts]) -> PretokenCounts:
 def shifted(counts: PretokenCounts, num_bytes: int) -> PretokenCounts:
     """The counts of a shard that begins `num_bytes` after the start of the whole text."""
     return replace(counts, first_seen=counts.first_seen + num_bytes)
-
-
-def write_counts(path: Path, counts: PretokenCounts) -> None:
-    """Write counts as Parquet: `pretoken` (binary), `count` (int64), `first_seen` (int64). Atomic."""
-    import pyarrow as pa  # slow to import, and only shards need it
-    import pyarrow.parquet as parquet
-
-    columns = {"pretoken": counts.pretokens(), "count": counts.counts, "first_seen": counts.first_seen}
-    types = {"pretoken": pa.binary(), "count": pa.int64(), "first_seen": pa.int64()}
-    table = pa.table({name: pa.array(column, types[name]) for name, column in columns.items()})
-    with atomic_write(path) as file:
-        parquet.write_table(table, file)
-
-
-def read_counts(path: Path) -> PretokenCounts:
-    """Read what `write_counts` wrote, or another program with the same three columns.
-
-    Raises DataError when the file cannot be read, a column is missing or of another type, or a pretoken is empty.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
-    try:
-        table = parquet.read_table(path)
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {path}: {' '.join(str(error).split())}") from error
-    for name, wanted in (("pretoken", pa.binary()), ("count", pa.int64()), ("first_seen", pa.int64())):
-        if name not in table.column_names or table.schema.field(name).type != wanted:
-            found = table.schema.field(name).type if name in table.column_names else "nothing"
-            raise DataError(f"{path}: column {name!r} must be {wanted}, found {found}")
-        if name != "pretoken" and table[name].null_count:
-            raise DataError(f"{path}: column {name!r} has {table[name].null_count} missing values")
-    table = table.sort_by("first_seen")
-    pretokens = table["pretoken"].to_pylist()
-    counts, first_seen = (table[name].to_numpy() for name in ("count", "first_seen"))
-    if not all(pretokens):
-        raise DataError(
-            f"{path}: an empty or missing pretoken in row {next(i for i, p in enumerate(pretokens) if not p)}"
-        )
-    if len(counts) and counts.min() < 1:
-        raise DataError(f"{path}: count {counts.min()} is not positive")
-    pool = np.frombuffer(b"".join(pretokens), dtype=np.uint8)
-    return PretokenCounts(
-        pool, np.cumsum([0, *map(len, pretokens)], dtype=np.int64), counts.astype(np.int64), first_seen.astype(np.int64)
-    )

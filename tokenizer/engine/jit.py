@@ -1,4 +1,4 @@
-"""The decorators of all numba kernels, and where their machine code is kept.
+"""The decorators of all numba kernels, where their machine code is kept, and two instructions that Python lacks.
 
 numba keeps compiled kernels on disk and compiles one again when its own file changes, but not when a kernel that it
 calls changes in another file. So the folder is named after the contents of all files with kernels, here and in
@@ -25,7 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import caching
+from llvmlite import ir
+from numba import types
+from numba.core import caching, cgutils
+from numba.extending import intrinsic
 from numba.misc.appdirs import AppDirs
 
 import tokenizer
@@ -33,7 +36,7 @@ import tokenizer
 logger = logging.getLogger(__name__)
 
 _PACKAGES = Path(tokenizer.__file__).parent.parent
-_HAS_KERNELS = re.compile(rb"^(from tokenizer(\.\w+)*\.jit|from numba\b.*) import", re.MULTILINE)
+_HAS_KERNELS = re.compile(rb"from tokenizer(\.\w+)*\.jit import")
 _OTHERS_MAY_WRITE = 0o022
 
 
@@ -53,8 +56,8 @@ def inlined(function: Callable[..., Any], **options: Any) -> Any:
 
 
 def contents_of_kernels(packages: Path = _PACKAGES) -> str:
-    """Hash of every file with kernels in the packages `tokenizer` and `model` that lie in the folder `packages`."""
-    digest = hashlib.sha256()
+    """Hash of this file, and of every file with kernels in the packages `tokenizer` and `model` below `packages`."""
+    digest = hashlib.sha256(Path(__file__).read_bytes())  # its instructions are part of kernels
     for package in ("tokenizer", "model"):
         for path in sorted((packages / package).rglob("*.py")):
             source = path.read_bytes()
@@ -187,3 +190,40 @@ class KernelCache(caching.NullCache):
 @functools.cache
 def _say_once(line: str) -> None:
     logger.warning("%s; they are compiled again by every command", line)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Two instructions of the processor that Python has no name for. LLVM writes others in their place where a processor
+# lacks them, so the answers are the same everywhere.
+
+_BYTE_POINTER = ir.IntType(8).as_pointer()
+_INT32 = ir.IntType(32)
+
+
+def _trailing_zeros(_typing: Any, word: Any) -> Any:
+    """The number of zero bits below the lowest one bit of a 64-bit word that is not 0."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+def _prefetch(_typing: Any, array: Any, index: Any) -> Any:
+    """Begin to fetch item `index` of a one-dimensional array into the cache; nothing else happens."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        items = context.make_array(signature.args[0])(context, builder, arguments[0])
+        item = builder.bitcast(builder.gep(items.data, [arguments[1]]), _BYTE_POINTER)
+        form = ir.FunctionType(ir.VoidType(), [_BYTE_POINTER, _INT32, _INT32, _INT32])
+        function = cgutils.get_or_insert_function(builder.module, form, "llvm.prefetch.p0i8")
+        # For reading (0), into every level of the cache (3), data (1).
+        builder.call(function, [item, *(ir.Constant(_INT32, number) for number in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), generate
+
+
+# Typed as what kernels see: without the first parameter, which is numba's.
+trailing_zeros: Any = intrinsic(_trailing_zeros)
+prefetch: Any = intrinsic(_prefetch)

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tokenizer.base import Int64Array, UInt64Array
-from tokenizer.engine.instructions import prefetch
-from tokenizer.engine.jit import inlined, kernel
+from tokenizer.engine.jit import inlined, kernel, prefetch
 
 MOST_BYTES, MOST_BYTES_OF_ONE = 1 << 34, 1 << 30
 """Of the text, and of one pretoken: what the first word of a long pretoken's key has room for."""
