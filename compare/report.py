@@ -16,6 +16,8 @@ from compare.certainty.pairs import summarize
 from compare.clean_part import CleanPart, clean_part, is_clean
 from compare.experiment import Experiment
 from compare.grids.tune import rate_sentence
+from compare.ladder.collect import ladder_answer, why_no_answer
+from compare.ladder.stored import verdict_as_json
 from compare.outputs.comparison import BaselineLine, Comparison, Details, Identity, MarginalBound
 from compare.outputs.exports import table_csv, table_latex
 from compare.outputs.held_equal import not_held_equal, settings_in_words
@@ -40,7 +42,7 @@ from tokenizer.studies.intrinsic import Intrinsic, intrinsic_of
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
 VERDICT, CSV, LATEX = "verdict.json", "table.csv", "table.tex"
-VERSION = 11
+VERSION = 12
 """Of what a comparison holds and how it is made (tables, verdict, page, samples). It goes up with every change of
 the code that can change what it says for equal runs: an older one is written again."""
 
@@ -124,7 +126,7 @@ def _not_held_equal(folder: Path, experiment: Experiment, entries: Sequence[Entr
     rows = [row_of(entry) for entry in entries]
     sentences = not_held_equal(experiment, entries, rows, materials.tokenizers)
     about_rates = rate_sentence(experiment, folder, entries)
-    return sentences if about_rates is None else [*sentences, about_rates]
+    return [*sentences, *(said for said in (about_rates, why_no_answer(entries)) if said is not None)]
 
 
 def write_comparison(
@@ -176,6 +178,7 @@ def verdict_json(comparison: Comparison) -> dict[str, Any]:
         test_chars=comparison.identity.test_chars,
         budget=comparison.budget,
         stronger=comparison.stronger,
+        ladder=None if comparison.ladder is None else verdict_as_json(comparison.ladder),
     )
 
 
@@ -190,16 +193,18 @@ def _compared(
     has_words = is_divided_by_spaces(test_text)
     marginal = marginal_of_these_runs(folder, entries)
     bounds = [MarginalBound.of(name, measured) for name, measured in marginal.items()]
+    margins = {bound.contestant: bound.percent / 100.0 for bound in bounds}
     ngram = kept_ngram(materials.splits, folder, echo=echo)
+    certainty = summarize(
+        {entry.name: [run.evaluations["test"] for run in entry.runs] for entry in entries},
+        [run.seed for run in entries[0].runs],
+        baseline=experiment.baseline,
+        margins=margins,
+    )
     return Comparison(
         experiment=experiment.name,
         budget=budget_words(entries),
-        certainty=summarize(
-            {entry.name: [run.evaluations["test"] for run in entry.runs] for entry in entries},
-            [run.seed for run in entries[0].runs],
-            baseline=experiment.baseline,
-            margins={bound.contestant: bound.percent / 100.0 for bound in bounds},
-        ),
+        certainty=certainty,
         rows=tuple(row_of(entry, has_words=has_words) for entry in entries),
         not_held_equal=tuple(_not_held_equal(folder, experiment, entries, materials)),
         baselines=tuple(BaselineLine(**one) for one in baselines_of(materials.splits, folder, ngram=ngram, echo=echo)),
@@ -218,6 +223,7 @@ def _compared(
             mixture_of(entry.name, [run.evaluations for run in entry.runs], ngram, materials.splits)
             for entry in entries
         ),
+        ladder=ladder_answer(entries, certainty, margins),
     )
 
 

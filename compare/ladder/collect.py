@@ -14,16 +14,14 @@ def ladder_answer(entries: Sequence[Entry], certainty: Certainty, margins: Mappi
 
     `certainty` is that of the whole budget, and `margins` are the shares that it was made with.
     """
-    amounts = {tuple(rung.amount for rung in entry.rungs) for entry in entries}
-    units = {entry.runs[0].report.train.budget.unit for entry in entries}
-    if amounts == {()} or len(amounts) > 1 or len(units) > 1:
+    if why_no_answer(entries) is not None or not entries[0].rungs:
         return None
     levels = [_certainty_at(entries, number, certainty, margins) for number in range(len(entries[0].rungs) - 1)]
     texts = {entry.name: [_units(rung) for rung in entry.rungs] for entry in entries}
     pairs = [(pair.a, pair.b) for pair in certainty.pairs_with_baseline]
     return answer_of(
         Measured(
-            unit=units.pop(),
+            unit=entries[0].runs[0].report.train.budget.unit,
             curves=tuple(_curve(entry, texts[entry.name]) for entry in entries),
             gaps={pair: _gaps(pair, [*levels, certainty], entries[0].rungs) for pair in pairs},
             margins={pair: certainty.pair(*pair).margin for pair in pairs},
@@ -32,9 +30,18 @@ def ladder_answer(entries: Sequence[Entry], certainty: Certainty, margins: Mappi
     )
 
 
-def _certainty_at(
-    entries: Sequence[Entry], number: int, whole: Certainty, margins: Mapping[str, float]
-) -> Certainty:
+def why_no_answer(entries: Sequence[Entry]) -> str | None:
+    """Why contestants that were trained with a ladder have no answer over budgets; None where that is not so."""
+    if not any(entry.rungs for entry in entries):
+        return None
+    amounts = {tuple(rung.amount for rung in entry.rungs) for entry in entries}
+    units = {entry.runs[0].report.train.budget.unit for entry in entries}
+    if len(amounts) == len(units) == 1:
+        return None
+    return "the contestants were trained up to other budgets, so nothing is said of larger ones"
+
+
+def _certainty_at(entries: Sequence[Entry], number: int, whole: Certainty, margins: Mapping[str, float]) -> Certainty:
     """The certainty of rung `number`, made as that of the whole budget is."""
     return summarize(
         {entry.name: [run.evaluations["test"] for run in entry.rungs[number].runs] for entry in entries},

@@ -77,9 +77,7 @@ def gap_back_tests(one: Curve, other: Curve) -> tuple[BackTest, ...]:
         gaps = drawn_gaps(*parts)(one.whole.amount / parts[0].whole.amount)
         seen = _with_noise(gaps, one.variance + other.variance)
         label = f"{one.contestant} - {other.contestant}"
-        found.append(
-            BackTest(label, parts[0].whole.amount, range_of(seen), one.whole.mean - other.whole.mean)
-        )
+        found.append(BackTest(label, parts[0].whole.amount, range_of(seen), one.whole.mean - other.whole.mean))
     return tuple(found)
 
 
@@ -144,9 +142,7 @@ def burnt_in(curves: Sequence[Curve], least_steps: int) -> int:
     The same for all contestants. At least one back-test must remain to say so; what is compared is the mean distance
     between predicted and seen.
     """
-    few = [
-        any(curve.points[number].steps < least_steps for curve in curves) for number in range(len(curves[0].points))
-    ]
+    few = [any(curve.points[number].steps < least_steps for curve in curves) for number in range(len(curves[0].points))]
     most = few.index(False) if False in few else len(few)
     errors = {}
     for number in range(most + 1):

@@ -10,9 +10,7 @@ from compare.ladder.points import Curve
 _MOST = 64
 
 
-def deciding_budget(
-    one: Curve, other: Curve, times: float, text_variance: float, probability: float
-) -> float | None:
+def deciding_budget(one: Curve, other: Curve, times: float, text_variance: float, probability: float) -> float | None:
     """The least number of doublings of T after which the gap at `times` T would have a sign with `probability`.
 
     The curves are continued as they are expected to go on, and the forecast is made again from them; a ladder beyond
@@ -38,5 +36,3 @@ def _continued(curve: Curve, multiple: float) -> Curve:
         points.append(replace(last, amount=round(last.amount * times), by_seed=by_seed, texts=None))
         times *= 2.0
     return Curve(curve.contestant, tuple(points))
-
-

@@ -137,9 +137,8 @@ def _drawn(weights: Float64Array, uniform: Float64Array) -> Int64Array:
     """An index for each of `uniform` (D, 1), by the rows of `weights` ((D, M), or (1, M) for all)."""
     sums = np.cumsum(weights, axis=1)
     wanted = uniform * sums[:, -1:]
-    if len(sums) == 1:
-        return np.minimum(np.searchsorted(sums[0], wanted[:, 0], side="right"), sums.shape[1] - 1)
-    return np.minimum((sums <= wanted).sum(axis=1), sums.shape[1] - 1)
+    places = np.searchsorted(sums[0], wanted[:, 0], side="right") if len(sums) == 1 else (sums <= wanted).sum(axis=1)
+    return np.asarray(np.minimum(places, sums.shape[1] - 1), np.int64)
 
 
 def _at_nodes(laws: Laws, floor: Int64Array, exponent: Int64Array) -> Draws:

@@ -1,8 +1,8 @@
 """The multiplier: with how many times the budget one contestant reaches the other's final figure. Interpolation only.
 
 Between two budgets a curve is taken as straight in the logarithm of the budget, and it never rises: where a measured
-point lies above an earlier one, both take their mean (isotonic regression). Nothing is said beyond the budgets that were
-measured.
+point lies above an earlier one, both take their mean (isotonic regression). Nothing is said beyond the budgets that
+were measured.
 
 The 95 % interval: documents are resampled, the same ones for both contestants and all budgets, and every point gets
 training noise by Student's t, with the variance over seeds pooled over budgets.

@@ -76,7 +76,9 @@ class Curve:
     def law_variance(self) -> float:
         """The same, greater by what Student's t has over the normal distribution: it was estimated from few values."""
         freedom = (len(self.whole.by_seed) - 1) * len(self.points)
-        return self.variance * (t_quantile(freedom) / t_quantile(math.inf)) ** 2 if freedom else self.variance
+        if not freedom:
+            return self.variance
+        return self.variance * float(t_quantile(freedom) / t_quantile(math.inf)) ** 2
 
     def up_to(self, number: int) -> "Curve":
         """The curve of the first `number` points."""

@@ -1,10 +1,11 @@
 """Known curves with noise, and how often what is said about them is right.
 
 True curves follow the law, L(t) = E + A t^-a, with t = 1 at the whole budget. For each pair of contestants a shared
-floor is drawn evenly from 0.8 to 1.5 bits per character and a shared exponent evenly from 0.25 to 0.6. Each contestant's
-own floor and exponent lie around them with a standard deviation of TAU. The final figure is drawn evenly from 1.9 to 2.3
-for the pair, and the contestants' own lie around it with a standard deviation of 0.02 (a close race) or more. So floors,
-exponents and final figures are independent, and about a third of the close races turn until ten times the budget.
+floor is drawn evenly from 0.8 to 1.5 bits per character and a shared exponent evenly from 0.25 to 0.6. Each
+contestant's own floor and exponent lie around them with a standard deviation of TAU. The final figure is drawn evenly
+from 1.9 to 2.3 for the pair, and the contestants' own lie around it with a standard deviation of 0.02 (a close race)
+or more. So floors, exponents and final figures are independent, and about a third of the close races turn until ten
+times the budget.
 Every point is a mean over seeds with independent noise of ASSUMED_SEED_SD.
 """
 

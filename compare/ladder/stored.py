@@ -24,8 +24,19 @@ def answer_from_json(value: Mapping[str, Any]) -> LadderAnswer:
 
 
 def verdict_as_json(answer: LadderAnswer) -> dict[str, Any]:
-    """`ladder` of verdict.json."""
+    """`ladder` of verdict.json.
+
+    - `answer`: what to expect with more training, in one sentence
+    - `unit`, `budgets`: the budgets that were measured, ascending
+    - `no_forecast`: why there is no forecast at all; else empty
+    - `pairs`: for each pair of the verdict `a`, `b`, `better_at_whole` (fewer bits at the whole budget, decided or not)
+      and `forecast`, a list with an object for each larger budget: `times` (the whole budget), `word` (`stays` or
+      `turns`: the order at the whole budget; or `cannot_be_said`), `probability_a_better`, `difference` (a minus b,
+      median) and its `interval_90` (`low`, `high`), `reason` (why it cannot be said; else empty), `decided_by_times`
+      (a ladder up to so many times the whole budget would probably decide; null where none is known, or none needed)
+    """
     return {
+        "answer": headline(answer),
         "unit": answer.unit,
         "budgets": list(answer.amounts),
         "no_forecast": answer.no_forecast,

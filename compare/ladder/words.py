@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from compare.figures import figure
 from compare.ladder.answer import MOST_EPOCHS, LadderAnswer, Outlook, PairAnswer, least_probability
 from compare.ladder.forecast import BackTest, Range
+from compare.ladder.law import LEAST_POINTS
 from compare.ladder.multiplier import Multiplier
 from compare.ladder.points import Gap, sign_changes
 
@@ -45,7 +46,7 @@ def lines(answer: LadderAnswer) -> list[str]:
     """What the part of the report says, one line for each fact; changes of the order within what was measured first."""
     found = [line for pair in answer.pairs for line in _changes(pair, answer)]
     for pair in answer.pairs:
-        found += [line for line in map(_multiplier, pair.multipliers, [answer.unit] * 2) if line]
+        found += [_multiplier(one, answer.unit) for one in pair.multipliers if one.value is not None]
     if answer.no_forecast:
         return [*found, f"No forecast: {answer.no_forecast}."]
     for pair in answer.pairs:
@@ -73,10 +74,9 @@ def amount(value: float, unit: str) -> str:
 
 
 def _multiplier(found: Multiplier, unit: str) -> str:
-    """The multiplier in words; empty for the worse one of a pair whose other sentence says it all."""
+    """The multiplier in words, of a contestant that reaches the other's figure."""
     start, unit = f"{found.contestant} reaches {found.reference}'s final score with", _UNITS[unit]
-    if found.value is None:
-        return f"{found.contestant} does not reach {found.reference}'s final score within this budget."
+    assert found.value is not None
     if found.value <= found.smallest:
         return f"{start} the smallest measured budget already, {found.smallest:.2g} times the {unit}."
     if found.high is None:
@@ -130,9 +130,10 @@ def _checks(answer: LadderAnswer) -> list[str]:
     tests = [test for pair in answer.pairs for test in pair.back_tests]
     tests = [test for one in answer.curves for test in one.back_tests] + tests
     if not tests:
-        return ["The forecast was not checked on this curve: too few budgets are left for a law up to half the budget."]
-    said = [f"Check, the whole budget from those up to {amount(tests[0].amount, answer.unit)}: "]
+        return [f"The forecast was not checked: of the budgets up to a half, fewer than {LEAST_POINTS} are left."]
     said = [_check(test, answer.unit) for test in tests]
+    if len({test.amount for test in tests}) == 1:
+        said.append(f"No check from a quarter of the budget: fewer than {LEAST_POINTS} budgets, too few for a law.")
     return [*said, *(line for pair in answer.pairs for line in _widened(pair))]
 
 
@@ -141,7 +142,8 @@ def _check(test: BackTest, unit: str) -> str:
     seen = f"{test.seen:+.3f}" if signed else f"{test.seen:.3f}"
     verdict = "inside" if test.widening == 1.0 else "outside"
     predicted = range_words(test.predicted, signed=signed)
-    return f"Check from budgets up to {amount(test.amount, unit)}: {test.what} predicted {predicted}, seen {seen}: {verdict}."
+    start = f"Check from budgets up to {amount(test.amount, unit)}"
+    return f"{start}: {test.what} predicted {predicted}, seen {seen}: {verdict} the 90 % interval."
 
 
 def _widened(pair: PairAnswer) -> list[str]:
