@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from compare.figures import figure
-from compare.ladder.answer import MOST_EPOCHS, LadderAnswer, Outlook, PairAnswer, least_probability
+from compare.ladder.answer import FEW_STEPS, MOST_EPOCHS, LadderAnswer, Outlook, PairAnswer, least_probability
 from compare.ladder.forecast import BackTest, Range
 from compare.ladder.law import LEAST_POINTS
 from compare.ladder.multiplier import Multiplier
@@ -163,6 +163,17 @@ def _limits(answer: LadderAnswer) -> list[str]:
     if answer.left_out:
         budgets = ", ".join(amount(one, answer.unit) for one in answer.left_out)
         found.append(f"Left out of the laws, since the check is better without their few steps: {budgets}.")
+    few = [
+        amount(point.amount, answer.unit)
+        for number, point in enumerate(answer.curves[0].curve.points)
+        if point.amount not in answer.left_out
+        and min(one.curve.points[number].steps for one in answer.curves) < FEW_STEPS
+    ]
+    if few:
+        found.append(
+            f"In the laws in spite of fewer than {FEW_STEPS} steps, since the check is not better without, or cannot "
+            f"be made: {', '.join(few)}."
+        )
     epochs = f"The whole budget is {answer.epochs:.2f} epochs over train, 10 times it {10 * answer.epochs:.1f}"
     if answer.stopped_at is None:
         found.append(f"{epochs}.")
