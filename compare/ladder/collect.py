@@ -1,8 +1,9 @@
 """From finished runs to the answer over budgets."""
 
+import math
 from collections.abc import Mapping, Sequence
 
-from compare.certainty.intervals import over_text
+from compare.certainty.intervals import over_text, t_quantile
 from compare.certainty.pairs import Certainty, Units, document_units, summarize
 from compare.ladder.answer import LadderAnswer, Measured, answer_of
 from compare.ladder.points import Curve, Gap, Point, Texts
@@ -78,6 +79,6 @@ def _gaps(pair: tuple[str, str], levels: Sequence[Certainty], rungs: Sequence[Ru
 
 
 def _text_variance(one: Units, other: Units) -> float:
-    """Of the gap over documents; 0 where there are too few to tell."""
+    """Of the gap over documents, greater by what Student's t has over the normal distribution; 0 of one document."""
     over = over_text(one.bits.mean(axis=0), other.bits.mean(axis=0), one.num_chars)
-    return 0.0 if over is None else over.variance
+    return 0.0 if over is None else over.variance * (over.quantile / t_quantile(math.inf)) ** 2

@@ -1,9 +1,9 @@
 """The law of a learning curve, L(t) = E + A t^-a with t the budget over the whole budget T, and how sure it is.
 
 E is the floor that more training cannot go below, for this text and this size of model. A grid over (E, a) holds every
-law; A is the best one for each node, in closed form. A node weighs exp(-SSE / 2 s^2). s^2 is the variance of a point
-(a mean over seeds), or the scatter of the points around the best law where that is larger: what does not follow the law
-makes the answer wider.
+law; the best A of each node is found in closed form, and A is drawn around it as least squares have it. A node weighs
+exp(-SSE / 2 s^2), integrated over A. s^2 is the variance of a point (a mean over seeds), or the scatter of the points
+around the best law where that is larger: what does not follow the law makes the answer wider.
 
 Two contestants read the same text, so their floors and exponents are near each other, not equal: a pair of laws weighs
 exp(-(dE / TAU)^2 / 2 - (da / TAU)^2 / 2) besides. Laws with one floor and exponent could never cross.
@@ -36,7 +36,9 @@ class Laws:
     exponents: Float64Array
     """(K,) a."""
     factors: Float64Array
-    """(F, K) A, bits per character: L(1) - E."""
+    """(F, K) the best A, bits per character: L(1) - E."""
+    factor_sds: Float64Array
+    """(K,) standard deviation of A around it."""
     weights: Float64Array
     """(F, K), of sum 1."""
 
@@ -84,13 +86,14 @@ def _on_grid(
     floors, exponents = np.linspace(*floor_range, _GRID[0]), np.linspace(*exponent_range, _GRID[1])
     powers = times[None, :] ** -exponents[:, None]  # (K, N)
     above = bits[None, :] - floors[:, None]  # (F, N)
-    factors = above @ powers.T / (powers**2).sum(axis=1)
+    sums = (powers**2).sum(axis=1)
+    factors = above @ powers.T / sums
     residuals = above[:, None, :] - factors[:, :, None] * powers[None]
     squares = (residuals**2).sum(axis=2)
     least = float(squares.min())
     scatter = max(variance, least / (len(times) - 3))
-    weights = np.exp(-(squares - least) / (2.0 * scatter))
-    return Laws(floors, exponents, factors, weights / weights.sum())
+    weights = np.exp(-(squares - least) / (2.0 * scatter)) / np.sqrt(sums)  # A integrated out
+    return Laws(floors, exponents, factors, np.sqrt(scatter / sums), weights / weights.sum())
 
 
 def _with_weight(values: Float64Array, weights: Float64Array) -> tuple[float, float]:
@@ -102,7 +105,7 @@ def _with_weight(values: Float64Array, weights: Float64Array) -> tuple[float, fl
 def draw(laws: Laws, count: int, rng: np.random.Generator) -> Draws:
     """`count` laws of one contestant."""
     flat = _drawn(laws.weights.ravel()[None], _even(count, rng)[:, None])
-    return _at_nodes(laws, *np.divmod(flat, len(laws.exponents)))
+    return _at_nodes(laws, *np.divmod(flat, len(laws.exponents)), rng)
 
 
 def draw_pairs(one: Laws, other: Laws, count: int, rng: np.random.Generator) -> tuple[Draws, Draws]:
@@ -121,7 +124,7 @@ def draw_pairs(one: Laws, other: Laws, count: int, rng: np.random.Generator) -> 
     floor, exponent = np.divmod(flat, len(one.exponents))
     other_floor = _drawn(near_floors[floor] * partly[:, exponent].T, rng.random((count, 1)))
     other_exponent = _drawn(other.weights[other_floor] * near_exponents[exponent], rng.random((count, 1)))
-    return _at_nodes(one, floor, exponent), _at_nodes(other, other_floor, other_exponent)
+    return _at_nodes(one, floor, exponent, rng), _at_nodes(other, other_floor, other_exponent, rng)
 
 
 def _near(ours: Float64Array, theirs: Float64Array) -> Float64Array:
@@ -141,5 +144,6 @@ def _drawn(weights: Float64Array, uniform: Float64Array) -> Int64Array:
     return np.asarray(np.minimum(places, sums.shape[1] - 1), np.int64)
 
 
-def _at_nodes(laws: Laws, floor: Int64Array, exponent: Int64Array) -> Draws:
-    return Draws(laws.floors[floor], laws.factors[floor, exponent], laws.exponents[exponent])
+def _at_nodes(laws: Laws, floor: Int64Array, exponent: Int64Array, rng: np.random.Generator) -> Draws:
+    noise = laws.factor_sds[exponent] * rng.standard_normal(len(floor))
+    return Draws(laws.floors[floor], laws.factors[floor, exponent] + noise, laws.exponents[exponent])

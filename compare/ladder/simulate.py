@@ -1,14 +1,14 @@
 """Known curves with noise, and how often what is said about them is right.
 
 True curves follow the law, L(t) = E + A t^-a, with t = 1 at the whole budget. For each pair of contestants a shared
-floor is drawn evenly from 0.8 to 1.5 bits per character and a shared exponent evenly from 0.25 to 0.6. Each
-contestant's own floor and exponent lie around them with a standard deviation of TAU. The final figure is drawn evenly
-from 1.9 to 2.3 for the pair, and the contestants' own lie around it with a standard deviation of 0.02 (a close race)
-or more. So floors, exponents and final figures are independent, and about a third of the close races turn until ten
-times the budget.
-Every point is a mean over seeds with independent noise of ASSUMED_SEED_SD.
+floor is drawn evenly from 0.8 to 1.5 bits per character and a shared exponent evenly from 0.25 to 0.6. The contestants'
+own lie around them, so that their differences have a standard deviation of TAU, or of another figure. The final figure
+is drawn evenly from 1.9 to 2.3 for the pair, and the contestants' own lie around it with a standard deviation of 0.02
+(a close race) or more. So floors, exponents and final figures are independent, and many of the close races turn until
+ten times the budget. Every point is a mean over seeds with independent noise of ASSUMED_SEED_SD.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -49,15 +49,20 @@ class Quality:
     """The 90 % interval of the gap holds the true one."""
 
 
-def races(count: int, *, points: int, seeds: int, spread: float = 0.02, seed: int = 0) -> Iterator[Race]:
-    """`count` races of two contestants, each with `points` budgets from T / 2^(points - 1) to T."""
+def races(
+    count: int, *, points: int, seeds: int, spread: float = 0.02, apart: float = TAU, seed: int = 0
+) -> Iterator[Race]:
+    """`count` races of two contestants, each with `points` budgets from T / 2^(points - 1) to T.
+
+    `spread` is the standard deviation of a final figure, `apart` that of the differences of floors and of exponents.
+    """
     rng = np.random.default_rng(seed)
     for _ in range(count):
         floor, exponent, final = rng.uniform(0.8, 1.5), rng.uniform(0.25, 0.6), rng.uniform(1.9, 2.3)
         truth = []
         for _ in range(2):
-            own = floor + TAU * rng.standard_normal()
-            slope = max(0.05, exponent + TAU * rng.standard_normal())
+            own = floor + apart / math.sqrt(2.0) * rng.standard_normal()
+            slope = max(0.05, exponent + apart / math.sqrt(2.0) * rng.standard_normal())
             factor = max(0.05, final + spread * rng.standard_normal() - own)
             truth.append(Draws(np.array([own]), np.array([factor]), np.array([slope])))
         first, second = (curve_of(name, one, points, seeds, rng) for name, one in zip("ab", truth, strict=True))
