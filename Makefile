@@ -23,8 +23,8 @@ override PIP    := $(BIN)/python -m pip --disable-pip-version-check install --qu
 # Seconds of a part of the set-up go to stderr: what a command prints may be read by another program.
 override PASSED  = $$(($$(date +%s) - start)) s
 
-.PHONY: help setup data tokenizer encode plan compare sample marginal all demo trace study sweep tune bench calibrate
-.PHONY: bench-train speedrun check-gpu ablate test test-slow test-deep check clean always
+.PHONY: help setup data tokenizer encode plan compare sample export score marginal all demo trace study sweep tune
+.PHONY: bench calibrate bench-train speedrun check-gpu ablate test test-slow test-deep check clean always
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -52,7 +52,7 @@ $(READY): pyproject.toml constraints.txt
 $(DEV): $(READY)
 	@if [ ! -e $@ ]; then \
 	  { echo "set-up, once: the tools of tests and checks" >&2; start=$$(date +%s); } && \
-	  $(PIP) -e '.[dev]' && \
+	  $(PIP) -e '.[dev,interop]' && \
 	  echo "  tools: $(PASSED)" >&2 && \
 	  rm -f $(VENV)/.dev-* && touch $@; \
 	fi
@@ -74,11 +74,17 @@ train-%: $(READY) always ## train and score one contestant: train-char, train-bp
 plan: $(READY) ## before training: steps, epochs, tokens per parameter, seconds, memory, disk, and warnings
 	@$(RUN) plan
 
-compare: $(READY) ## the table, the curves and the verdict; FAIL_IF=worse:bpe makes that a failure
+compare: $(READY) ## the table, the curves and the verdict; FAIL_IF=worse:bpe makes that a failure; EXPERIMENTS="a b" puts finished ones in one table
 	@$(RUN) compare
 
-sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" TOKENS= TEMPERATURE= TOP_K= SEED= RUN_SEED=
+sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" PROMPT_FILE= PROMPTS= SAMPLES= TOKENS= TEMPERATURE= TOP_K= TOP_P= STOP= SEED= RUN_SEED= JSON=1
 	@$(RUN) sample
+
+export: $(READY) ## a model (FORMAT=transformers|safetensors) or a tokenizer (hf|tiktoken|gpt2|sentencepiece) for other tools; CONTESTANT=bpe OUT=folder RUN_SEED=
+	@$(RUN) export
+
+score: $(READY) ## bits per character of a causal model of transformers; MODEL=folder TEXT=path BLOCK= STRIDE= JSON=1
+	@$(RUN) score
 
 marginal: $(READY) ## how far BPE's own segmentation lies above all of them; CONTESTANT=bpe CHARACTERS=4000 SAMPLES= SEED=
 	@$(RUN) marginal
@@ -97,7 +103,7 @@ study: $(READY) ## one vocabulary's behaviour: reports/study.json and its pictur
 sweep: $(READY) ## bits per character over vocabulary sizes: reports/sweep.json and its picture; of vocab_sweep by default
 	@$(RUN) sweep
 
-tune: $(READY) ## the same learning rates tried on every contestant: reports/tune.json; RATES=1e-3,2e-3 BUDGET=
+tune: $(READY) ## the same learning rates and batch sizes tried on every contestant: reports/tune.json; RATES=1e-3,2e-3 BATCHES=8,16 BUDGET=
 	@$(RUN) tune
 
 # Peers are no dependencies: name a Python that has them (and what constraints.txt lists) with BENCH_PYTHON.

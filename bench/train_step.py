@@ -1,14 +1,15 @@
-"""Tokens per second of a training step: both presets next to nanoGPT, in turns, and the bound that products set; then
-whole runs of `make train-char` on the demo's text: start-up, what saving and logging cost, one process or several.
+"""Tokens per second of a training step: both presets next to nanoGPT, in turns, and the bound that products set; what
+a step costs whatever its number of windows; then whole runs of `make train-char` on the demo's text: start-up, what
+saving and logging cost, one process or several.
 
-Give nanoGPT's folder with --nanogpt; without it a plain GPT-2 of torch's own modules, written here, stands in.
+Give nanoGPT's folder with --nanogpt; without it ours are measured alone.
 Ratios mean something, tokens per second only on this machine and in this run.
 """
 
 import argparse
 import contextlib
+import dataclasses
 import json
-import math
 import os
 import platform
 import statistics
@@ -30,13 +31,13 @@ from data.files import write_json
 from data.layout import Layout
 from data.numbers import Range
 from model.gpt import MiniGPT
-from model.settings import MiniGPTConfig, TrainConfig, with_preset
+from model.settings import PRESETS, SWITCHES, MiniGPTConfig, TrainConfig, with_preset
 from model.training.gradient import ParallelGradient
-from model.training.optimizer import Optimizers
+from model.training.optimizer import NUM_SMALL_PRODUCTS, Optimizers
 
-EMBEDDING_DIM, NUM_HEADS, NUM_LAYERS, BLOCK_SIZE, BATCH_SIZE = 128, 4, 4, 128, 32
-STEPS_A_TURN = 2
-BOUND = "bound: bare products"
+EMBEDDING_DIM, NUM_HEADS, NUM_LAYERS = 128, 4, 4
+TOKENS_A_TURN = 8192
+BOUND = "bare products"
 Step = Callable[[], Any]
 
 
@@ -46,14 +47,19 @@ class Shape:
 
     vocab_size: int
     dropout: float
+    block_size: int = 128
+    batch_size: int = 32
 
     @property
     def name(self) -> str:
         """In words."""
-        return f"V = {self.vocab_size:,}, dropout {self.dropout:g}"
+        return f"V {self.vocab_size:,}, dropout {self.dropout:g}, {self.batch_size} x {self.block_size}"
 
 
 SHAPES = (Shape(256, 0.0), Shape(256, 0.1), Shape(4096, 0.0))
+FEW_WINDOWS = (4, 8, 16)
+DEMO_SHAPES = tuple(Shape(vocab, 0.0, 64, windows) for vocab in (149, 4096) for windows in FEW_WINDOWS)
+"""The demo's. Their times against the number of windows tell the fixed cost of a step."""
 
 
 @dataclass
@@ -74,7 +80,7 @@ class Line:
 
 def ours(shape: Shape, preset: str, num_threads: int) -> Step:
     """This project's training step."""
-    model = MiniGPT(MiniGPTConfig(shape.vocab_size, dropout=shape.dropout, preset=preset)).train()  # type: ignore[arg-type]
+    model = MiniGPT(dataclasses.replace(config_of(shape), preset=preset, **dict.fromkeys(SWITCHES))).train()  # type: ignore[arg-type]
     _, train = with_preset({"preset": preset}, {})
     optimizer = Optimizers(model, TrainConfig(**train))
     shares = ParallelGradient(model, num_threads=num_threads)
@@ -82,15 +88,15 @@ def ours(shape: Shape, preset: str, num_threads: int) -> Step:
 
     def step() -> None:
         shares.backward(inputs, targets)
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step(1e-3)
+        shares.clip(1.0)
+        optimizer.step(1e-3, shares.gradient)
 
     return step
 
 
 def batch(shape: Shape) -> tuple[torch.Tensor, torch.Tensor]:
     """Random ids: inputs and targets (B, T)."""
-    ids = torch.randint(shape.vocab_size, (BATCH_SIZE, BLOCK_SIZE + 1))
+    ids = torch.randint(shape.vocab_size, (shape.batch_size, shape.block_size + 1))
     return ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
 
 
@@ -98,7 +104,7 @@ def config_of(shape: Shape) -> MiniGPTConfig:
     """The sizes of every model of a table."""
     return MiniGPTConfig(
         shape.vocab_size,
-        block_size=BLOCK_SIZE,
+        block_size=shape.block_size,
         embedding_dim=EMBEDDING_DIM,
         num_heads=NUM_HEADS,
         num_layers=NUM_LAYERS,
@@ -107,15 +113,10 @@ def config_of(shape: Shape) -> MiniGPTConfig:
 
 
 def peer(shape: Shape, folder: str, dtype: torch.dtype, is_compiled: bool) -> Step:
-    """nanoGPT's model.py in `folder` with the step of its train.py, or the stand-in when there is no folder."""
-    model: Any
-    if folder:
-        model = nanogpt.from_folder(folder, config_of(shape))
-        with contextlib.redirect_stdout(None):
-            optimizer = model.configure_optimizers(0.1, 1e-3, (0.9, 0.99), "cpu")
-    else:
-        model = nanogpt.PlainGPT2(config_of(shape))
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)
+    """nanoGPT's model.py in `folder` with the step of its train.py."""
+    model: Any = nanogpt.from_folder(folder, config_of(shape))
+    with contextlib.redirect_stdout(None):
+        optimizer = model.configure_optimizers(0.1, 1e-3, (0.9, 0.99), "cpu")
     run = torch.compile(model) if is_compiled else model
     inputs, targets = batch(shape)
 
@@ -130,17 +131,20 @@ def peer(shape: Shape, folder: str, dtype: torch.dtype, is_compiled: bool) -> St
     return step
 
 
-def bare_products(shape: Shape) -> Step:
-    """The matrix products of a step and nothing else: every weight three times, attention's two three times.
+def bare_products(shape: Shape, preset: str) -> Step:
+    """The matrix products of a step and nothing else: every weight three times, attention's two three times, and for
+    `modern` those of Muon, with which each of its steps multiplies.
 
     Attention's are counted whole, without the half that the causal mask lets one leave out.
     """
-    rows, C, head = BATCH_SIZE * BLOCK_SIZE, EMBEDDING_DIM, EMBEDDING_DIM // NUM_HEADS
+    rows, C, head = shape.batch_size * shape.block_size, EMBEDDING_DIM, EMBEDDING_DIM // NUM_HEADS
     sizes = [(C, 3 * C), (C, C), (C, 4 * C), (4 * C, C)] * NUM_LAYERS + [(C, shape.vocab_size)]
     weights = {size: torch.randn(size) for size in sizes}
     inputs = {width: torch.randn(rows, width) for width in {size[0] for size in sizes}}
-    q = torch.randn(BATCH_SIZE * NUM_HEADS, BLOCK_SIZE, head)
-    p = torch.randn(BATCH_SIZE * NUM_HEADS, BLOCK_SIZE, BLOCK_SIZE)
+    q = torch.randn(shape.batch_size * NUM_HEADS, shape.block_size, head)
+    p = torch.randn(shape.batch_size * NUM_HEADS, shape.block_size, shape.block_size)
+    hidden = [torch.randn(NUM_LAYERS, C, factor * C) for factor in (3, 1, 4, 4)]
+    grams = torch.randn(4 * NUM_LAYERS, C, C)
 
     def step() -> None:
         for size in sizes:
@@ -153,6 +157,12 @@ def bare_products(shape: Shape) -> Step:
                 torch.bmm(q, q.mT)
             for side in (p, p.mT) * 2:
                 torch.bmm(side, q)
+        if preset == "modern":
+            for x in hidden:
+                torch.bmm(x, x.mT)
+                torch.bmm(grams[: len(x)], x)
+            for _ in range(NUM_SMALL_PRODUCTS):
+                torch.bmm(grams, grams)
 
     return step
 
@@ -161,16 +171,16 @@ def contestants(
     folder: str, num_threads: int, *, compiled: bool, bfloat16: bool
 ) -> dict[str, tuple[str, tuple[Any, ...]]]:
     """Name -> which of the functions above makes its step, and its arguments after the shape."""
-    who = "nanoGPT" if folder else "plain GPT-2"
-    found: dict[str, tuple[str, tuple[Any, ...]]] = {
-        "ours, gpt2": ("ours", ("gpt2", num_threads)),
-        "ours, modern": ("ours", ("modern", num_threads)),
-        BOUND: ("bare_products", ()),
-    }
+    found: dict[str, tuple[str, tuple[Any, ...]]] = {}
+    for preset in PRESETS:
+        found[f"ours, {preset}"] = ("ours", (preset, num_threads))
+        found[f"{BOUND}, {preset}"] = ("bare_products", (preset,))
+    if not folder:
+        return found
     for dtype in (torch.float32, torch.bfloat16) if bfloat16 else (torch.float32,):
         for is_compiled in (False, True) if compiled else (False,):
             how = f"{str(dtype).removeprefix('torch.')} {'compile' if is_compiled else 'eager'}"
-            found[f"{who}, {how}"] = ("peer", (folder, dtype, is_compiled))
+            found[f"nanoGPT, {how}"] = ("peer", (folder, dtype, is_compiled))
     return found
 
 
@@ -183,12 +193,13 @@ def serve(pipe: Connection, maker: str, shape: Shape, arguments: tuple[Any, ...]
     step()
     step()
     pipe.send(turns.READY)
+    tokens_a_step = shape.batch_size * shape.block_size
+    num_steps = max(2, TOKENS_A_TURN // tokens_a_step)
     while pipe.recv() is not None:
         started = time.perf_counter()
-        for _ in range(STEPS_A_TURN):
+        for _ in range(num_steps):
             step()
-        tokens = STEPS_A_TURN * BATCH_SIZE * BLOCK_SIZE
-        pipe.send((tokens / (time.perf_counter() - started), turns.peak_bytes()))
+        pipe.send((num_steps * tokens_a_step / (time.perf_counter() - started), turns.peak_bytes()))
 
 
 def measure(
@@ -215,14 +226,14 @@ def measure(
 
 def best_peer(lines: Sequence[Line]) -> Line | None:
     """The fastest that is neither ours nor the bound."""
-    peers = [line for line in lines if not line.name.startswith("ours") and line.name != BOUND and not line.failed]
+    peers = [line for line in lines if line.name.startswith("nanoGPT") and not line.failed]
     return max(peers, key=lambda line: line.best, default=None)
 
 
 def table(lines: Sequence[Line]) -> str:
     """One shape's lines, aligned."""
     fastest = best_peer(lines)
-    bound = next((line.best for line in lines if line.name == BOUND and not line.failed), math.nan)
+    bounds = {line.name: line.best for line in lines if line.name.startswith(BOUND) and not line.failed}
     cells = [[lines[0].shape, "tokens/s", "median", "x best peer", "of bound", "peak MB"]]
     for line in lines:
         if line.failed:
@@ -230,8 +241,25 @@ def table(lines: Sequence[Line]) -> str:
             continue
         ratio = f"{line.best / fastest.best:.2f}" if fastest else "-"
         median = statistics.median(line.tokens_per_second)
-        share = f"{line.best / bound:.0%}" if math.isfinite(bound) else "-"
+        preset = "modern" if line.name.endswith("modern") else "gpt2"
+        bound = bounds.get(f"{BOUND}, {preset}")
+        share = f"{line.best / bound:.0%}" if bound else "-"
         cells.append([line.name, f"{line.best:,.0f}", f"{median:,.0f}", ratio, share, f"{line.peak_bytes / 1e6:,.0f}"])
+    return as_text(cells)
+
+
+def fixed_costs(lines: Sequence[Line]) -> str:
+    """Of the demo's shapes: ms of a step for each number of windows, and of a straight line through them at none."""
+    cells = [["ms of a step, 64 tokens a window", *(f"{windows} windows" for windows in FEW_WINDOWS), "at none"]]
+    for vocab_size in sorted({shape.vocab_size for shape in DEMO_SHAPES}):
+        shapes = [shape for shape in DEMO_SHAPES if shape.vocab_size == vocab_size]
+        for name in dict.fromkeys(line.name for line in lines):
+            found = {line.shape: line for line in lines if line.name == name and not line.failed}
+            if name.startswith("nanoGPT") or not all(shape.name in found for shape in shapes):
+                continue
+            ms = [1e3 * shape.batch_size * shape.block_size / found[shape.name].best for shape in shapes]
+            at_none = statistics.linear_regression([shape.batch_size for shape in shapes], ms).intercept
+            cells.append([f"V {vocab_size:,}, {name}", *(f"{value:.1f}" for value in (*ms, at_none))])
     return as_text(cells)
 
 
@@ -257,16 +285,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     nanogpt.check_folder(peer_folder)
     capabilities = torch.cpu.get_capabilities()
     has_bfloat16 = bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
-    if not has_bfloat16:
+    if not peer_folder:
+        print("left out: nanoGPT, whose folder was not named (NANOGPT=folder); ours are measured alone\n")
+    elif not has_bfloat16:
         print("left out: bfloat16, for which this CPU has no instructions\n")
     entries = contestants(peer_folder, arguments.threads, compiled=not arguments.no_compile, bfloat16=has_bfloat16)
     lines: list[Line] = []
-    for shape in SHAPES:
+    for shape in (*SHAPES, *DEMO_SHAPES):
         own = measure(
             shape, entries, repeat=arguments.repeat, num_threads=arguments.threads, patience=arguments.patience
         )
         lines += own
         print(f"{table(own)}\n", flush=True)
+    print(f"{fixed_costs(lines)}\n", flush=True)
     runs = _whole_runs(arguments) if arguments.run_seconds else []
     path = Layout(Path()).reports / "bench_train.json"
     machine = f"{platform.machine()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}"

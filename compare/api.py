@@ -6,6 +6,7 @@ from pathlib import Path
 from compare.experiment import load_experiment
 from compare.outputs.comparison import Comparison
 from compare.steps import Steps
+from compare.together import Together
 from data.show import say
 
 
@@ -16,3 +17,15 @@ def compare(experiment: Path | str, settings: Sequence[str] = (), *, echo: Calla
     notebook shows the returned value as its answer and its table. Raises UserError, as the command `compare` does.
     """
     return Steps(load_experiment(Path(experiment), settings), echo=echo).compare()
+
+
+def compare_together(
+    experiments: Sequence[Path | str], settings: Sequence[str] = (), *, echo: Callable[[str], None] = say
+) -> Comparison:
+    """The contestants of several experiment files, scored on the same test text, in one comparison.
+
+    Nothing is trained: CheckpointError names the runs that are not finished. A name that two experiments have gets its
+    experiment's in front: `demo/char`. ReportError where their val or test texts, documents or seeds differ.
+    """
+    loaded = [load_experiment(Path(experiment), settings) for experiment in experiments]
+    return Together(loaded, settings=settings, echo=echo).compare()

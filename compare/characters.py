@@ -2,6 +2,8 @@
 
 The rule, stated once for everything that is derived from it: a token's nats are shared equally over the characters
 that begin in it; a token that holds only a later part of a character (a middle byte) adds its nats to that character.
+The space that SentencePiece puts before a document is no character; a token that is nothing else adds its nats to the
+document's first character.
 The sum over all characters is the sum over all tokens.
 
 Shapes: n tokens, C characters, D documents of the split.
@@ -40,9 +42,11 @@ def character_nats(evaluation: Evaluation) -> Float64Array:
     losses = evaluation.nats.astype(np.float64)
     begins = lengths > 0
     nats: Float64Array = np.repeat(losses[begins] / lengths[begins], lengths[begins])
-    # A document begins with a whole character, so a token without one always has a character before it.
-    continued = character_starts(evaluation)[:-1][~begins] - 1
-    np.add.at(nats, continued, losses[~begins])
+    # A token without a character belongs to the one before it; at the beginning of a document, where it can only be
+    # the space that a tokenizer puts there, to the document's first.
+    starts, offsets = character_starts(evaluation), evaluation.document_offsets
+    first_of_document = np.repeat(starts[offsets[:-1]], np.diff(offsets))
+    np.add.at(nats, np.maximum(starts[:-1] - 1, first_of_document)[~begins], losses[~begins])
     return nats
 
 

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from compare.experiment import Experiment, load_experiment
 from compare.experiment_file import folder_of
-from compare.options import Parser
+from compare.options import PROGRAM, Parser
 from data.config import did_you_mean
 from data.errors import ConfigError, UserError, cause_of, explained, is_circumstance
 from data.show import visible
@@ -26,6 +26,8 @@ from model.training.interrupt import SaidByProcessZero, StoppedBySignal, Trainin
 from model.training.progress import say
 
 CONFIGS = Path("configs")
+SHIPPED = Path(__file__).resolve().parent.parent / CONFIGS
+"""The experiments of the project itself, which are found from every folder."""
 DEFAULT_EXPERIMENT = "wikitext2"
 _MISTAKE, _INTERRUPTED, _READER_GONE = 2, 130, 141
 
@@ -60,12 +62,14 @@ def config_path(named: str) -> Path:
     is_path = is_file_name or "/" in named or os.sep in named
     in_configs = CONFIGS / (named if is_file_name else f"{named}.yaml")
     candidates = [Path(named), in_configs] if is_path else [in_configs, Path(named)]
+    if not Path(named).is_absolute():
+        candidates.append(SHIPPED / in_configs.name)
     if named.startswith("~"):
         candidates.append(folder_of(named, "--config"))
     for path in candidates:
-        if _lies_there(path) and (is_path or path == in_configs or not path.is_dir()):
+        if _lies_there(path) and (is_path or path.suffix == ".yaml" or not path.is_dir()):
             return path
-    known = sorted(file.stem for file in CONFIGS.glob("*.yaml"))
+    known = sorted({file.stem for folder in (CONFIGS, SHIPPED) for file in folder.glob("*.yaml")})
     close = did_you_mean(Path(named).name.removesuffix(".yaml"), known)
     close = close if "did you mean" in close else ""
     raise ConfigError(f"{candidates[0]} does not exist{close}; known experiments: {', '.join(known)}")
@@ -298,7 +302,30 @@ def _for_the_user(error: UserError, arguments: list[str]) -> str:
         given = parser(None).parse_known_args(arguments)[0]
     except UserError:  # the message is about these very options
         return str(error)
-    options = f" EXPERIMENT={shlex.quote(given.config)}" if given.config != DEFAULT_EXPERIMENT else ""
+    is_named = given.config != DEFAULT_EXPERIMENT
+    if sys.argv[0].startswith(f"{PROGRAM} "):
+        options = ["--config", given.config] if is_named else []
+        options += [word for setting in given.set for word in ("--set", setting)]
+        return error.with_commands(lambda words: _without_make(words, options))
+    written = f" EXPERIMENT={shlex.quote(given.config)}" if is_named else ""
     if given.set:
-        options += f" SET={shlex.quote(' '.join(map(_as_one_setting, given.set)))}"
-    return error.completed(options)
+        written += f" SET={shlex.quote(' '.join(map(_as_one_setting, given.set)))}"
+    return error.completed(written)
+
+
+def _without_make(words: str, options: list[str]) -> str:
+    """The command `words` of Make as the console entry takes it.
+
+    >>> _without_make("make train-char train-bpe FORCE=1", ["--config", "a b"])
+    "chars-or-bpe train-char --force --config 'a b' && chars-or-bpe train-bpe --force --config 'a b'"
+    >>> _without_make("make marginal CONTESTANT=bpe", [])
+    'chars-or-bpe marginal --contestant bpe'
+    """
+    targets = [word for word in words.split()[1:] if "=" not in word]
+    own: list[str] = []
+    for word in words.split()[1:]:
+        name, equals, value = word.partition("=")
+        if equals:
+            option = f"--{name.lower().replace('_', '-')}"
+            own += [option] if value == "1" else [option, value]
+    return " && ".join(shlex.join([PROGRAM, target, *own, *options]) for target in targets)

@@ -11,11 +11,13 @@ from compare.experiment_file import (
     apply_setting,
     baseline_of,
     check_keys,
+    check_one_batch,
     ladder_of,
     merge,
     root_of,
     say_which_setting,
     seeds_of,
+    with_one_batch,
 )
 from data.config import build, convert, did_you_mean, require
 from data.corpus import CorpusConfig
@@ -78,6 +80,21 @@ class Contestant:
             )
         mean_characters = train.num_chars / len(train.ids)
         return replace(config, block_size=max(1, round(config.block_size / mean_characters)))
+
+    def train_for(self, model: MiniGPTConfig, train: "EncodedSplit") -> TrainConfig:
+        """How it is trained, with batch_size in windows; `model` and `train` as in `model_for`.
+
+        Raises DataError where a batch in characters meets a train without a token.
+        """
+        if self.train.batch is None:
+            return self.train
+        if not len(train.ids):
+            raise DataError(
+                f"{train.path} holds no tokens, so `batch` of contestant {self.name} cannot be turned into windows; "
+                "give train some text"
+            )
+        windows = self.train.batch.windows(model.block_size, train.num_chars / len(train.ids))
+        return replace(self.train, batch_size=windows, batch=None)
 
 
 @dataclass(frozen=True)
@@ -191,6 +208,7 @@ def _experiment(values: Mapping[str, Any], settings: Sequence[str], path: Path) 
     for setting in settings:
         apply_setting(values, setting)
     check_keys(values, path)
+    check_one_batch(values, path)
     return Experiment(
         name=path.stem,
         path=path,
@@ -209,6 +227,7 @@ def _contestant(name: str, own: Mapping[str, Any], values: Mapping[str, Any], pa
     merged: dict[str, dict[str, Any]] = {}
     places: dict[str, str] = {}
     overrides = [] if context == "tokens" else [Override("context", "tokens", context)]
+    values = with_one_batch(values, name)
     for block in SHARED_BLOCKS:
         shared, special = values.get(block) or {}, own.get(block) or {}
         merged[block] = merge(shared, special)

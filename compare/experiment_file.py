@@ -20,6 +20,7 @@ CONTESTANT_KEYS = ("tokenizer", *SHARED_BLOCKS, "context")
 _KEYS = ("corpus", "contestants", *SHARED_BLOCKS, "baseline", "seeds", "ladder", "root")
 _SET_BY_LADDER = {"schedule": "linear", "min_learning_rate_ratio": 0, "warmdown_fraction": None, "selection": "last"}
 """Settings of the train block that a ladder decides, and the value that may be written all the same."""
+_BATCH_KEYS = (("batch", "batch_size"), ("batch_size", "batch"))
 _MOST_CHARACTERS, _MOST_BYTES = 60, 180  # of a contestant's name, to which file names add some
 _MOST_BYTES_OF_A_NAME = 255  # in every common file system
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}
@@ -142,6 +143,29 @@ def ladder_of(values: Mapping[str, Any], path: Path) -> LadderConfig | None:
                     f"remove {where}.{key}"
                 )
     return ladder
+
+
+def with_one_batch(values: Mapping[str, Any], contestant: str) -> Mapping[str, Any]:
+    """`values` where the train block that `contestant` gets has one of the keys batch and batch_size only: its own one
+    replaces either of the shared block, and batch_size null goes with a batch.
+    """
+    shared, own = values["train"] or {}, values["contestants"][contestant].get("train") or {}
+    for key, other in _BATCH_KEYS:
+        if own.get(key) is not None:
+            shared = {name: value for name, value in shared.items() if name != other}
+    if (own.get("batch") or shared.get("batch")) is not None and shared.get("batch_size", 0) is None:
+        shared = {name: value for name, value in shared.items() if name != "batch_size"}
+    return {**values, "train": shared}
+
+
+def check_one_batch(values: Mapping[str, Any], path: Path) -> None:
+    """Raise ConfigError where one train block says in two ways how large a batch is."""
+    for where, block in train_blocks(values):
+        if all(block.get(key) is not None for key, _ in _BATCH_KEYS):
+            raise ConfigError(
+                f"{path}: both {where}.batch_size {shown(block['batch_size'])} and {where}.batch are given; remove one "
+                f'of them, or set it to null, as in SET="{where}.batch_size=null"'
+            )
 
 
 def train_blocks(values: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:

@@ -11,16 +11,19 @@ from data.config import convert
 from data.errors import ConfigError
 from data.numbers import Range
 
+PROGRAM = "chars-or-bpe"
+"""The console entry of scripts/main.py."""
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose options take any text, `-hello` and `--` too, and whose mistakes are one line."""
 
     def __init__(self, description: str | None) -> None:
-        super().__init__(description=description, allow_abbrev=False)
+        super().__init__(prog=_called(), description=description, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError: `message` on one line, and where the options are listed."""
-        raise ConfigError(f"{' '.join(message.split())}; `python -m {_module()} --help` lists the options")
+        raise ConfigError(f"{' '.join(message.split())}; `{_called()} --help` lists the options")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -52,9 +55,15 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
 
-def _module() -> str:
+def _called() -> str:
+    """How this command can be called again: `chars-or-bpe sample` or `python -m scripts.sample`."""
+    name = sys.argv[0]
+    if name.startswith(f"{PROGRAM} "):
+        return name
+    if name.startswith(("scripts.", "bench.")):  # it was called by Make, which stands between
+        return f"python -m {name}"
     spec = getattr(sys.modules["__main__"], "__spec__", None)
-    return spec.name if spec is not None else "scripts.<command>"
+    return f"python -m {spec.name if spec is not None else 'scripts.<command>'}"
 
 
 def whole(limits: Range, *, words: Sequence[str] = ()) -> Callable[[str], Any]:

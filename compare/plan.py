@@ -150,7 +150,8 @@ def plan_of(
     seconds_per_step: float | None = None,
 ) -> Plan:
     """The plan of one contestant from its encoded splits; nothing is trained."""
-    config, model_config = contestant.train, contestant.model_for(tokenizer, encoded["train"])
+    model_config = contestant.model_for(tokenizer, encoded["train"])
+    config = contestant.train_for(model_config, encoded["train"])
     with torch.device("meta"):  # shapes without memory
         model = MiniGPT(model_config)
     parameters, embedding = model.num_parameters(), model.num_embedding_parameters()

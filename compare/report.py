@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from compare.baselines.kept_ngram import kept_ngram
+from compare.baselines.leads import lead_over
 from compare.baselines.mixture import mixture_of
 from compare.baselines.ngram_search import NGram
-from compare.baselines.scores import BASELINES, baselines_of
+from compare.baselines.scores import BASELINES, NGRAM, baselines_of
 from compare.bits_by.divide import where_bits_go
 from compare.certainty import verdict
 from compare.certainty.pairs import summarize
 from compare.clean_part import CleanPart, clean_part, is_clean
 from compare.experiment import Experiment
-from compare.grids.tune import rate_sentence
+from compare.grids.tuned import rate_sentence
 from compare.ladder.collect import ladder_answer, why_no_answer
 from compare.ladder.stored import verdict_as_json
 from compare.outputs.comparison import BaselineLine, Comparison, Details, Identity, MarginalBound
@@ -48,6 +49,17 @@ the code that can change what it says for equal runs: an older one is written ag
 
 
 @dataclass(frozen=True)
+class Part:
+    """One of several experiments whose contestants are compared together."""
+
+    experiment: Experiment
+    entries: tuple[Entry, ...]
+    """Under the names that they have in `experiment`."""
+    names: Mapping[str, str]
+    """Name in `experiment` -> name in the comparison."""
+
+
+@dataclass(frozen=True)
 class Materials:
     """What a comparison is made from besides the runs themselves."""
 
@@ -59,6 +71,8 @@ class Materials:
     tokenizer_paths: Mapping[str, Path]
     test: Mapping[str, EncodedSplit]
     """Each contestant's encoded test split."""
+    parts: tuple[Part, ...] = ()
+    """The experiments, where there are several; the texts are then those of the first."""
 
 
 def comparison_on_disk(
@@ -96,9 +110,7 @@ def comparison_inputs(
         # What other commands found; `folder` is where they leave it.
         "not_held_equal": _not_held_equal(folder, experiment, entries, materials),
         "sweep": None if sweep is None else sweep.as_json(),
-        "marginal": {
-            name: one.as_json(passages=False) for name, one in marginal_of_these_runs(folder, entries).items()
-        },
+        "marginal": {name: one.as_json(passages=False) for name, one in _marginal(folder, entries, materials).items()},
     }
     return inputs_of(
         VERSION,
@@ -125,8 +137,33 @@ def _not_held_equal(folder: Path, experiment: Experiment, entries: Sequence[Entr
     """What differs besides the tokenizer, and how the learning rates were chosen if a grid chose them."""
     rows = [row_of(entry) for entry in entries]
     sentences = not_held_equal(experiment, entries, rows, materials.tokenizers)
-    about_rates = rate_sentence(experiment, folder, entries)
-    return [*sentences, *(said for said in (about_rates, why_no_answer(entries)) if said is not None)]
+    if (about_ladders := why_no_answer(entries)) is not None:
+        sentences.append(about_ladders)
+    if not materials.parts:
+        about_rates = rate_sentence(experiment, folder, entries)
+        return sentences if about_rates is None else [*sentences, about_rates]
+    for part in materials.parts:
+        about_rates = rate_sentence(part.experiment, part.experiment.layout.reports, part.entries)
+        sentences += [] if about_rates is None else [f"in {part.experiment.name}, {about_rates}"]
+    trains = {
+        part.experiment.name: part.entries[0].runs[0].report.stored["inputs"]["texts"]["train"]["text_sha256"]
+        for part in materials.parts
+    }
+    if len(set(trains.values())) > 1:
+        words = ", ".join(f"{name} {found[:12]}…" for name, found in trains.items())
+        sentences.append(f"text of train: {words}; baselines and shared strings are of the first")
+    return sentences
+
+
+def _marginal(folder: Path, entries: Sequence[Entry], materials: Materials) -> dict[str, Any]:
+    """What `make marginal` found about these runs, each experiment's beside its own comparison."""
+    if not materials.parts:
+        return marginal_of_these_runs(folder, entries)
+    return {
+        part.names[name]: found
+        for part in materials.parts
+        for name, found in marginal_of_these_runs(part.experiment.layout.reports, part.entries).items()
+    }
 
 
 def write_comparison(
@@ -171,6 +208,19 @@ def write_comparison(
     return comparison
 
 
+def _baseline_lines(
+    folder: Path, entries: Sequence[Entry], materials: Materials, ngram: NGram, echo: Callable[[str], None]
+) -> tuple[BaselineLine, ...]:
+    """Every baseline, with its lead over the contestant that needs the fewest bits."""
+    of_each = [[run.evaluations["test"] for run in entry.runs] for entry in entries]
+    best = min(of_each, key=lambda runs: sum(run.bits_per_char for run in runs))
+    found = baselines_of(materials.splits, folder, ngram=ngram, echo=echo)
+    by_character = {NGRAM: ngram.nats["test"]}
+    return tuple(
+        BaselineLine(**one, lead=lead_over(best, one["bits_per_char"], by_character.get(one["name"]))) for one in found
+    )
+
+
 def verdict_json(comparison: Comparison) -> dict[str, Any]:
     """What verdict.json holds; `compare.certainty.verdict.as_json` says what its keys mean."""
     return verdict.as_json(
@@ -191,7 +241,7 @@ def _compared(
 ) -> Comparison:
     test_text, train_text = materials.splits["test"].text, materials.splits["train"].text
     has_words = is_divided_by_spaces(test_text)
-    marginal = marginal_of_these_runs(folder, entries)
+    marginal = _marginal(folder, entries, materials)
     bounds = [MarginalBound.of(name, measured) for name, measured in marginal.items()]
     margins = {bound.contestant: bound.percent / 100.0 for bound in bounds}
     ngram = kept_ngram(materials.splits, folder, echo=echo)
@@ -207,7 +257,7 @@ def _compared(
         certainty=certainty,
         rows=tuple(row_of(entry, has_words=has_words) for entry in entries),
         not_held_equal=tuple(_not_held_equal(folder, experiment, entries, materials)),
-        baselines=tuple(BaselineLine(**one) for one in baselines_of(materials.splits, folder, ngram=ngram, echo=echo)),
+        baselines=_baseline_lines(folder, entries, materials, ngram, echo),
         details=Details(
             where_bits_go=where_bits_go(
                 {entry.name: entry.evaluation("test") for entry in entries}, test_text, train_text
@@ -236,11 +286,12 @@ def _clean_part(entries: Sequence[Entry], materials: Materials, ngram: NGram) ->
 
 
 def _intrinsic(entry: Entry, materials: Materials) -> Intrinsic:
-    parameters = entry.runs[0].report.parameters
+    parameters, encoded = entry.runs[0].report.parameters, materials.test[entry.name]
     return intrinsic_of(
         materials.tokenizers[entry.name],
-        materials.test[entry.name].ids.numpy(),
+        encoded.ids.numpy(),
         materials.splits["test"].text,
+        document_offsets=encoded.document_offsets,
         embedding_parameters=parameters.embedding,
         all_parameters=parameters.total,
     )
@@ -258,7 +309,7 @@ def _identity(experiment: Experiment, entries: Sequence[Entry], materials: Mater
         model_shape=_of_each({entry.name: _model_shape(experiment, entry) for entry in entries}),
         batch=_of_each(
             {
-                entry.name: f"{experiment.contestants[entry.name].train.batch_size:,} blocks of "
+                entry.name: f"{entry.runs[0].report.settings['train']['batch_size']:,} blocks of "
                 f"{counted(entry.runs[0].report.block.tokens, 'token')}"
                 for entry in entries
             }

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -123,14 +124,15 @@ class Steps(TextSteps):
         With a ladder this is the rung of the whole budget. It warms up as the trunks that are there; with `restart`
         only as those of other contestants that have its budget.
         """
-        contestant, config = self.experiment.contestant(name), self.experiment.train_config(name, seed)
-        if self.experiment.ladder is not None:
-            warmup_amount = self._warmup_amount(name, self.experiment.ladder, restart)
-            config = rung_settings(config, self.experiment.ladder, config.budget.amount, warmup_amount)
+        contestant, seed = self.experiment.contestant(name), self.experiment.train_config(name, seed).seed
         self.data()  # what is wrong with the text is no contestant's fault
         with naming_contestant(name):
             encoded, tokenizer = self.encode(name), self.tokenizer(name)
             model_config = contestant.model_for(tokenizer, encoded["train"])
+            config = replace(contestant.train_for(model_config, encoded["train"]), seed=seed)
+        if self.experiment.ladder is not None:
+            warmup_amount = self._warmup_amount(name, self.experiment.ladder, restart)
+            config = rung_settings(config, self.experiment.ladder, config.budget.amount, warmup_amount)
         return RunSpec(
             contestant=name,
             tokenizer=tokenizer,
@@ -172,6 +174,11 @@ class Steps(TextSteps):
         for folder in self._folders_with_the_budget_of(top.contestant):
             amounts |= {amount for amount in kept_amounts(folder, budget.unit) if amount < budget.amount}
         return ladder_of(top, sorted(amounts))
+
+    def specs(self, name: str, seed: int) -> list[RunSpec]:
+        """Every run that `train` makes for contestant `name` and `seed`: one, or with a ladder one for each budget."""
+        top = self.spec(name, seed)
+        return [top] if self.experiment.ladder is None else list(self._ladder(top).rungs)
 
     def _checked(self, name: str, seed: int, *, restart: bool = False) -> RunSpec:
         """The same, refused where it could not be trained or scored here."""

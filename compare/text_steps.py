@@ -17,7 +17,7 @@ from data.show import say
 from data.splits import Split
 from data.summary import describe_corpus
 from tokenizer.base import Int64Array, Tokenizer
-from tokenizer.load import load_tokenizer
+from tokenizer.loading import load_tokenizer
 from tokenizer.studies.summary import describe
 from tokenizer.train import Engine, effective_settings, provenance, train_tokenizer
 

@@ -7,6 +7,7 @@ with a traceback and exit code 1. The classes live in the lowest package so that
 import errno
 import os
 import secrets
+from collections.abc import Callable
 
 _MARK = f"\0{secrets.token_hex(8)}\0"
 """Stands around a command on its way into an error. Made again by every process: no text that a user gives holds it."""
@@ -46,7 +47,11 @@ class UserError(ValueError):
 
     def completed(self, options: str) -> str:
         """The message with `options` at the end of every command it names, each in backticks."""
-        return "".join(f"`{piece}{options}`" if number % 2 else piece for number, piece in enumerate(self._pieces))
+        return self.with_commands(lambda words: f"{words}{options}")
+
+    def with_commands(self, spelled: Callable[[str], str]) -> str:
+        """The message with every command as `spelled` writes it, in backticks."""
+        return "".join(f"`{spelled(piece)}`" if number % 2 else piece for number, piece in enumerate(self._pieces))
 
 
 class ConfigError(UserError):
@@ -63,6 +68,10 @@ class DataError(UserError):
 
 class TokenizerError(UserError):
     """A tokenizer, its file, or text that it cannot represent."""
+
+
+class LibraryError(UserError):
+    """A package that a setting needs and that is not installed."""
 
 
 class CheckpointError(UserError):

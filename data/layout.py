@@ -107,9 +107,9 @@ class Layout:
         is_of_seed = run_folder.name.startswith("seed_") and run_folder.parent.parent.name == "checkpoints"
         return run_folder.parent.name if is_of_seed else run_folder.name
 
-    def tuning(self, contestant: str, learning_rate: float) -> Path:
-        """Folder of a contestant's short run with one learning rate of `make tune`'s grid."""
-        return self.root / "tune" / contestant / f"lr_{learning_rate!r}"
+    def tuning(self, contestant: str, learning_rate: float, batch_size: int) -> Path:
+        """Folder of a contestant's short run with one learning rate and batch size of `make tune`'s grid."""
+        return self.root / "tune" / contestant / f"batch_{batch_size}_lr_{learning_rate!r}"
 
     @property
     def reports(self) -> Path:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from data.errors import DataError
+from tokenizer.base import Int64Array
 from tokenizer.encode_splits import EncodedSplit
 
 
@@ -34,10 +35,20 @@ class RandomWindows:
         generator = np.random.default_rng(np.random.SeedSequence([self.seed, step]))
         return torch.from_numpy(generator.integers(0, self.num_starts, size=self.batch_size, dtype=np.int64))
 
+    def positions(self, step: int) -> torch.Tensor:
+        """Positions (B, T + 1) in the split of the tokens of `step`'s windows."""
+        return self.starts(step)[:, None] + self.window
+
     def batch(self, step: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Inputs (B, T) and targets (B, T) of `step`; targets are the inputs moved on by one token."""
-        windows = self.ids[self.starts(step)[:, None] + self.window]  # (B, T + 1)
+        windows = self.ids[self.positions(step)]  # (B, T + 1)
         return windows[:, :-1], windows[:, 1:]
+
+    def num_targets_at(self, step: int, places: Int64Array) -> int:
+        """How many targets of `step` lie at one of the `places`, which are sorted positions in the split."""
+        targets = self.positions(step)[:, 1:].numpy()
+        found = np.minimum(np.searchsorted(places, targets), len(places) - 1)
+        return int(np.count_nonzero(places[found] == targets))
 
 
 class EpochWindows(RandomWindows):
@@ -66,10 +77,9 @@ class EpochWindows(RandomWindows):
         ]
         return torch.cat(parts)
 
-    def batch(self, step: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Inputs (B, T) and targets (B, T) of `step`; the text's first token follows its last."""
-        windows = self.ids[(self.starts(step)[:, None] + self.window) % self.num_tokens]  # (B, T + 1)
-        return windows[:, :-1], windows[:, 1:]
+    def positions(self, step: int) -> torch.Tensor:
+        """Positions (B, T + 1) in the split; the text's first token follows its last."""
+        return (self.starts(step)[:, None] + self.window) % self.num_tokens
 
     def _epoch(self, epoch: int) -> torch.Tensor:
         """All starts of `epoch` (per_epoch,), in its order."""

@@ -16,7 +16,7 @@ from data.files import atomic_write
 from model.gpt import MiniGPT
 from model.settings import EvaluateConfig
 from model.windows import Scores, ScoringError, score_tokens
-from tokenizer.base import Int64Array, Tokenizer
+from tokenizer.base import Int64Array, Tokenizer, token_lengths
 from tokenizer.encode_splits import EncodedSplit
 
 _DTYPES = {"nats": np.float32, "token_num_chars": np.int32, "token_num_bytes": np.int32, "document_offsets": np.int64}
@@ -130,11 +130,11 @@ def evaluate_split(
 def _evaluation_of(
     scores: Scores, split: EncodedSplit, tokenizer: Tokenizer, stride: int, block_size: int
 ) -> Evaluation:
-    ids = split.ids.numpy()
+    num_chars, num_bytes = token_lengths(tokenizer, split.ids.numpy(), split.document_offsets)
     return Evaluation(
         nats=scores.sliding,
-        token_num_chars=tokenizer.token_num_chars[ids].astype(np.int32),
-        token_num_bytes=tokenizer.token_num_bytes[ids].astype(np.int32),
+        token_num_chars=num_chars.astype(np.int32),
+        token_num_bytes=num_bytes.astype(np.int32),
         document_offsets=split.document_offsets,
         disjoint_total_nats=float(scores.disjoint.sum(dtype=np.float64)),
         text_sha256=split.text_sha256,

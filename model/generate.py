@@ -1,19 +1,32 @@
-"""Sampling text: ids come one by one, characters are handed out as soon as they are whole."""
+"""Sampling text: tokens come one by one, characters are handed out as soon as they are whole."""
 
-import codecs
-from collections.abc import Iterator
-
-import torch
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from data.clean import find_lone_surrogate, minimal, refuse_lone_surrogate
 from data.config import require
 from data.errors import DataError
-from data.numbers import SEED, Range
+from data.numbers import SEED
+from model.generation.draw import Drawn, Sampling, draws
+from model.generation.text import TextStream, character_log_probabilities
 from model.gpt import MiniGPT
 from tokenizer.base import Tokenizer
 
-TEMPERATURE = Range(1e-30, 1000, or_zero=True)
-"""Nearer to 0 the division of the logits would leave float32; 0 itself takes the likeliest token undivided."""
+
+@dataclass(frozen=True)
+class Sample:
+    """One continuation of a prompt, with how likely the model found it."""
+
+    text: str
+    """The continuation, without the prompt, up to the stop string."""
+    seed: int
+    """Alone with this seed it is drawn again."""
+    drawn: tuple[Drawn, ...]
+    """All tokens, those of the stop string included."""
+    characters: tuple[tuple[str, float], ...]
+    """Each character of `text` with its log-probability, see `character_log_probabilities`."""
+    stopped_by: str | None
+    """The stop string that ended it, if one did."""
 
 
 def generate(
@@ -24,23 +37,76 @@ def generate(
     num_tokens: int,
     temperature: float = 1.0,
     top_k: int | None = None,
+    top_p: float | None = None,
+    stop: Sequence[str] = (),
     seed: int = 1,
+    cache: bool = True,
 ) -> Iterator[str]:
-    """Yield the continuation of `prompt` (not the prompt itself) piece by piece, `num_tokens` tokens in all.
+    """Yield the continuation of `prompt` (not the prompt itself) piece by piece; `Sampling` explains the settings.
 
-    Pieces are whole characters: the bytes of an unfinished one are held back, and become U+FFFD only if the text
-    ends inside it. Temperature 0 takes the likeliest token; `top_k` keeps the k likeliest, None or anything above
-    the vocabulary keeps all. An empty prompt starts after a newline, as documents do in training; of a prompt longer
-    than the block the last block_size tokens count. The prompt is cleaned as text is, see `clean_prompt`. Raises
-    ConfigError for settings out of range, DataError for a prompt that is not UTF-8 and the tokenizer's own error for
-    one that it cannot represent, all before the first piece.
+    An empty prompt starts after a newline, as documents do in training. Of a text longer than the block the end is
+    seen, see `window_starts`; `cache` changes the time and not the tokens, see `draws`. The prompt is cleaned as text
+    is, see `clean_prompt`. Raises ConfigError for settings out of range, DataError for a prompt that is not UTF-8 and
+    the tokenizer's own error for one that it cannot represent, all before the first piece.
     """
-    require(num_tokens >= 0, f"num_tokens must be at least 0, found {num_tokens}")
-    TEMPERATURE.check("temperature", temperature)
-    SEED.check("seed", seed)
-    require(top_k is None or top_k >= 1, f"top_k must be at least 1 (or none), found {top_k}")
-    ids = tokenizer.encode(clean_prompt(prompt) or "\n")
-    return _stream(model, tokenizer, ids, num_tokens, temperature, top_k, seed)
+    sampling = Sampling(num_tokens, temperature, top_k, top_p, tuple(stop), seed)
+    return filter(None, pieces_of(model, tokenizer, prompt, sampling, cache=cache))
+
+
+def pieces_of(
+    model: MiniGPT, tokenizer: Tokenizer, prompt: str, sampling: Sampling, *, cache: bool = True
+) -> Iterator[str]:
+    """One piece of text for each token that is drawn, empty where no character became whole; then what was held back.
+
+    Raises what `generate` raises, at once.
+    """
+    return _pieces(model, tokenizer, prompt_ids(tokenizer, prompt), sampling, cache)
+
+
+def _pieces(model: MiniGPT, tokenizer: Tokenizer, ids: list[int], sampling: Sampling, cache: bool) -> Iterator[str]:
+    text = TextStream(tokenizer, sampling.stop)
+    for (drawn,) in draws(model, ids, sampling, 1, cache=cache):
+        yield text.add(drawn.token)
+        if text.stopped_by is not None:
+            break
+    yield text.end()
+
+
+def generate_samples(
+    model: MiniGPT, tokenizer: Tokenizer, prompt: str, sampling: Sampling, num_samples: int = 1, *, cache: bool = True
+) -> list[Sample]:
+    """`num_samples` continuations of `prompt`, drawn together; each is what `generate` gives with the sample's seed.
+
+    Raises what `generate` raises.
+    """
+    require(num_samples >= 1, f"num_samples must be at least 1, found {num_samples}")
+    SEED.check("the seed of the last sample", sampling.seed + num_samples - 1)
+    ids = prompt_ids(tokenizer, prompt)
+    texts = [TextStream(tokenizer, sampling.stop) for _ in range(num_samples)]
+    pieces: list[list[str]] = [[] for _ in texts]
+    drawn: list[list[Drawn]] = [[] for _ in texts]
+    for step in draws(model, ids, sampling, num_samples, cache=cache):
+        for row, text in enumerate(texts):
+            if text.stopped_by is None:
+                drawn[row].append(step[row])
+                pieces[row].append(text.add(step[row].token))
+        if all(text.stopped_by is not None for text in texts):
+            break
+    return [
+        _sample(tokenizer, text, "".join(pieces[row]) + text.end(), drawn[row], sampling.seed + row)
+        for row, text in enumerate(texts)
+    ]
+
+
+def _sample(tokenizer: Tokenizer, stream: TextStream, text: str, drawn: Sequence[Drawn], seed: int) -> Sample:
+    tokens = [tokenizer.decode_bytes([one.token]) for one in drawn]
+    characters = character_log_probabilities(tokens, [one.log_probability for one in drawn])
+    return Sample(text, seed, tuple(drawn), tuple(characters[: len(text)]), stream.stopped_by)
+
+
+def prompt_ids(tokenizer: Tokenizer, prompt: str) -> list[int]:
+    """The ids of the cleaned `prompt`; an empty one is a newline. Raises DataError or the tokenizer's own error."""
+    return tokenizer.encode(clean_prompt(prompt) or "\n")
 
 
 def clean_prompt(prompt: str) -> str:
@@ -58,50 +124,3 @@ def clean_prompt(prompt: str) -> str:
             )
         refuse_lone_surrogate(prompt, "the prompt")
     return minimal(prompt)
-
-
-def _stream(
-    model: MiniGPT,
-    tokenizer: Tokenizer,
-    ids: list[int],
-    num_tokens: int,
-    temperature: float,
-    top_k: int | None,
-    seed: int,
-) -> Iterator[str]:
-    device = next(model.parameters()).device
-    generator = torch.Generator(device=device).manual_seed(seed)
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    context = list(ids)
-    for _ in range(num_tokens):
-        context = context[-model.config.block_size :]
-        token = next_token(model, torch.tensor([context], device=device), temperature, top_k, generator)
-        context.append(token)
-        piece = decoder.decode(tokenizer.decode_bytes([token]))
-        if piece:
-            yield piece
-    rest = decoder.decode(b"", final=True)
-    if rest:
-        yield rest
-
-
-@torch.inference_mode()
-def next_token(
-    model: MiniGPT, ids: torch.Tensor, temperature: float, top_k: int | None, generator: torch.Generator
-) -> int:
-    """Draw the id after `ids` (1, T); dropout is off, and the model's mode is restored."""
-    was_training = model.training
-    model.eval()
-    try:
-        logits = model.logits(model.hidden(ids)[0, -1])  # (V,)
-    finally:
-        model.train(was_training)
-    if temperature == 0.0:
-        return int(logits.argmax())
-    if top_k is not None and top_k < len(logits):
-        kept = torch.topk(logits, top_k).indices
-        lowered = torch.full_like(logits, float("-inf"))
-        logits = lowered.index_copy(0, kept, logits[kept])
-    # Subtracting the largest logit first keeps a tiny temperature from overflowing.
-    probabilities = torch.softmax((logits - logits.max()) / temperature, dim=-1)
-    return int(torch.multinomial(probabilities, 1, generator=generator))

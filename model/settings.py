@@ -142,6 +142,23 @@ class Spent:
 
 
 @dataclass(frozen=True)
+class BatchConfig:
+    """How much text a step takes, the same for every contestant. It becomes a whole number of windows."""
+
+    unit: Literal["characters"] = "characters"
+    """`characters` of train, at its mean length of a token."""
+    amount: Annotated[int, COUNT] = 2_048
+    """How many of them."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+    def windows(self, block_size: int, chars_per_token: float) -> int:
+        """The windows of `block_size` tokens that come nearest, at least one."""
+        return max(1, round(self.amount / (block_size * chars_per_token)))
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """How a contestant is trained; all contestants of an experiment share it."""
 
@@ -149,6 +166,9 @@ class TrainConfig:
     """What the run may spend, and in which unit."""
     batch_size: Annotated[int, Range(1, 10**6)] = 32
     """Windows in one step."""
+    batch: BatchConfig | None = None
+    """Text in one step, in place of batch_size: each contestant gets the batch_size that comes nearest. A file gives
+    one of the two; that of a contestant's own block replaces either of the shared block."""
     learning_rate: Annotated[float, LEARNING_RATE] = 1e-3
     """Peak learning rate, of AdamW and of Muon."""
     optimizer: Literal["adamw", "muon"] = "adamw"

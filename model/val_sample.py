@@ -15,7 +15,7 @@ import torch
 from data.errors import DataError
 from model.gpt import MiniGPT
 from model.windows import ScoringError, score_tokens
-from tokenizer.base import Int64Array, Tokenizer
+from tokenizer.base import Int64Array, Tokenizer, prefix_of, token_lengths
 from tokenizer.encode_splits import EncodedSplit
 
 _FEWEST_DOCUMENTS = 16
@@ -65,7 +65,8 @@ def val_sample(split: EncodedSplit, tokenizer: Tokenizer, max_characters: int) -
     if not len(split.ids):
         raise DataError(f"split {split.name!r} ({split.path}) is empty: no val figure is possible; give it text")
     ids, offsets = split.ids.numpy(), split.document_offsets
-    ends = np.concatenate([[0], np.cumsum(tokenizer.token_num_chars[ids])])  # characters begun before each token
+    begun = token_lengths(tokenizer, ids, offsets)[0]
+    ends = np.concatenate([[0], np.cumsum(begun)])  # characters begun before each token
     lengths = np.diff(ends[offsets])
     texts = []
     for document, num_chars in parts_of(lengths, max_characters):
@@ -73,10 +74,11 @@ def val_sample(split: EncodedSplit, tokenizer: Tokenizer, max_characters: int) -
         # Once one character more has begun, the wanted ones are whole.
         enough = int(np.searchsorted(ends[first : last + 1], ends[first] + num_chars + 1))
         raw = tokenizer.decode_bytes(ids[first : min(last, first + enough)].tolist())
+        raw = raw.removeprefix(prefix_of(tokenizer).encode("utf-8"))  # the document begins here
         text = codecs.getincrementaldecoder("utf-8")().decode(raw)[:num_chars]
         texts.append(text if num_chars == lengths[document] else _to_line_end(text))
     sample_ids, sample_offsets = tokenizer.encode_documents(texts)
-    num_chars = int(tokenizer.token_num_chars[sample_ids].sum())
+    num_chars = int(token_lengths(tokenizer, sample_ids, sample_offsets)[0].sum())
     check_sample(sum(map(len, texts)), num_chars)
     return ValSample(torch.from_numpy(sample_ids), sample_offsets, num_chars, len(lengths))
 

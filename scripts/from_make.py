@@ -4,7 +4,6 @@ Make and the shell would expand what a user typed: `$5`, quotes, `$(…)`. So th
 line; they come by the environment, which nobody expands, and become options here.
 """
 
-import importlib
 import os
 import sys
 from collections.abc import Mapping
@@ -13,16 +12,7 @@ from compare import cli
 from data.config import require
 from data.errors import ConfigError
 from data.numbers import read_whole, shown
-
-DEMO = "demo"
-EXPERIMENTS = {
-    **dict.fromkeys(("study", "bench", "speedrun", "ablate"), DEMO),  # these need no network unless told otherwise
-    "sweep": "vocab_sweep",
-    **dict.fromkeys(
-        ("data", "tokenizer", "encode", "train", "compare", "sample", "marginal", "tune", "plan"), "wikitext2"
-    ),
-}
-"""Command -> the experiment it takes where EXPERIMENT is not given; the other commands take none."""
+from scripts.main import EXPERIMENTS, module_of, run_command
 
 VALUES = {
     "tokenizer": {
@@ -34,12 +24,19 @@ VALUES = {
     "sample": {
         "CONTESTANT": "--contestant",
         "PROMPT": "--prompt",
+        "PROMPT_FILE": "--prompt-file",
+        "PROMPTS": "--prompts",
+        "SAMPLES": "--samples",
         "TOKENS": "--tokens",
         "TEMPERATURE": "--temperature",
         "TOP_K": "--top-k",
+        "TOP_P": "--top-p",
+        "STOP": "--stop",
         "SEED": "--seed",
         "RUN_SEED": "--run-seed",
     },
+    "export": {"CONTESTANT": "--contestant", "FORMAT": "--format", "OUT": "--out", "RUN_SEED": "--run-seed"},
+    "score": {"MODEL": "--model", "TEXT": "--text", "BLOCK": "--block", "STRIDE": "--stride"},
     "marginal": {
         "CONTESTANT": "--contestant",
         "CHARACTERS": "--characters",
@@ -54,8 +51,8 @@ VALUES = {
         "MIN_PAIR_FREQUENCY": "--min-pair-frequency",
     },
     "study": {"MERGES": "--merges", "WIDTH": "--width", "GPT2": "--gpt2"},
-    "compare": {"FAIL_IF": "--fail-if"},
-    "tune": {"RATES": "--rates", "BUDGET": "--budget"},
+    "compare": {"EXPERIMENTS": "--experiments", "FAIL_IF": "--fail-if"},
+    "tune": {"RATES": "--rates", "BATCHES": "--batches", "BUDGET": "--budget"},
     "bench": {"ROWS": "--rows", "PEERS": "--peers", "REPEAT": "--repeat"},
     "check-gpu": {"PEAK_TFLOPS": "--peak-tflops", "SECONDS_OF_TRAINING": "--seconds"},
     "bench-train": {"NANOGPT": "--nanogpt", "REPEAT": "--repeat", "THREADS": "--threads"},
@@ -75,6 +72,8 @@ VALUES = {
 SWITCHES = {
     "train": {"FORCE": "--force"},
     "trace": {"JSON": "--json"},
+    "sample": {"JSON": "--json"},
+    "score": {"JSON": "--json"},
     "bench": {"QUICK": "--quick"},
     "bench-train": {"NO_COMPILE": "--no-compile"},
 }
@@ -83,14 +82,6 @@ SWITCHES = {
 LISTS = {command: {"SET": "--set"} for command in EXPERIMENTS} | {"speedrun": {"SET": "--set", "MODERN": "--modern"}}
 """Command -> variable -> the option that is given once for each of its settings."""
 
-MODULES = {
-    "bench": "bench.tokenizer",
-    "bench-train": "bench.train_step",
-    "speedrun": "bench.speedrun",
-    "ablate": "bench.ablate",
-    "check-gpu": "bench.gpu",
-}
-"""Command -> its module, where that is not scripts.NAME."""
 TARGET = "MAKE_TARGET"
 """Where the Makefile puts the name of the target, such as train-bpe."""
 _TRAIN = "train-"
@@ -119,6 +110,13 @@ def arguments_of(command: str, environment: Mapping[str, str]) -> list[str]:
     if command == "trace" and environment.get("TEXT"):
         arguments += ["--", environment["TEXT"]]
     return arguments
+
+
+def check_experiments(name: str, environment: Mapping[str, str]) -> None:
+    """Raise ConfigError where one experiment and several are given to the command `name`, which can take both."""
+    if name == "compare" and environment.get("EXPERIMENTS"):
+        own = environment.get("EXPERIMENT", "")
+        require(not own, f"both EXPERIMENT {shown(own)} and EXPERIMENTS are given; give one of them")
 
 
 def settings_of(written: str, name: str) -> list[str]:
@@ -157,7 +155,7 @@ def _without_outer_quotes(setting: str) -> str:
 
 def program_of(command: str, environment: Mapping[str, str]) -> list[str] | None:
     """The program that has to run `command` in the place of this one, if there is one. Raises ConfigError."""
-    module = MODULES.get(command, f"scripts.{command}")
+    module = module_of(command)
     if command == "bench" and environment.get("BENCH_PYTHON"):
         return [environment["BENCH_PYTHON"], "-m", module]
     if command == "train" and "PROCESSES" in environment:
@@ -182,13 +180,14 @@ def processes_of(written: str) -> int:
 def main() -> None:
     """Run the command that the Makefile names, with what the user gave to Make."""
     name = sys.argv[1]
+    check_experiments(name, os.environ)
     arguments = arguments_of(name, os.environ)
     program = program_of(name, os.environ)
-    module = MODULES.get(name, f"scripts.{name}")
-    sys.argv = [module, *arguments]  # an error's message names the experiment that stands there
+    module = module_of(name)
     if program is None:
-        importlib.import_module(module).main(arguments)
+        run_command(name, arguments, called=module)
         return
+    sys.argv = [module, *arguments]  # an error's message names the experiment that stands there
     environment = dict(os.environ)
     if name == "train" and "OMP_NUM_THREADS" not in environment:
         processes = processes_of(environment["PROCESSES"])

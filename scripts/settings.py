@@ -17,7 +17,7 @@ from compare.experiment import Contestant, Experiment
 from compare.options import Parser
 from data.files import write_text
 from data.numbers import NullAs, Range, notes
-from model.settings import LadderConfig
+from model.settings import BatchConfig, LadderConfig
 
 PATH = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 WIDTH = 118
@@ -76,6 +76,7 @@ def settings_page() -> str:
         "model": model,
         "train": train,
         "train.budget": typing.get_type_hints(train)["budget"],
+        "train.batch": BatchConfig,
         "evaluate": types_of["evaluate"],
         "ladder": LadderConfig,
     }
@@ -111,7 +112,7 @@ def _entries(cls: Any, skipped: set[str]) -> Iterator[str]:
             raise ValueError(f"{cls.__name__}.{field.name} has no docstring")
         kind = type_in_words(hints[field.name], ranges.get(field.name), null_words.get(field.name))
         about = textwrap.fill(described[field.name], WIDTH, initial_indent="  ", **_WRAPPED)
-        yield f"- `{field.name}` ({kind}; {_default(field)})\n{about}"
+        yield _entry(f"- `{field.name}` ({kind}; {_default(field)})") + f"\n{about}"
 
 
 def docstrings_of(cls: Any) -> dict[str, str]:

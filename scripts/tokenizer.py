@@ -8,14 +8,14 @@ from compare import cli
 from compare.options import whole
 from compare.text_steps import TextSteps
 from data.numbers import COUNT, Range, notes
-from tokenizer.train import BPE_KINDS, ENGINES, TokenizerConfig
+from tokenizer.train import ENGINES, TokenizerConfig
 
 _ALL = ("all", "null")
 _RANGES = notes(TokenizerConfig, Range)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command `tokenizer`. The options for training concern the BPE contestants and are kept by later commands."""
+    """Command `tokenizer`. The options for training concern contestants that are trained; later commands keep them."""
     parser = cli.parser(__doc__)
     parser.add_argument("--contestant", help="only this one; all by default")
     parser.add_argument("--vocab", type=whole(_RANGES["vocab_size"]), help="tokens to stop at, instead of vocab_size")
@@ -32,8 +32,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     experiment = cli.experiment_of(arguments)
     steps = TextSteps(experiment)
     for name in cli.contestants_of(arguments, experiment):
-        is_bpe = experiment.contestant(name).tokenizer.kind in BPE_KINDS
-        own_settings = _own_settings(arguments) if is_bpe else {}
+        config = experiment.contestant(name).tokenizer
+        own_settings = _own_settings(arguments) if config.is_trained else {}
+        if config.kind.startswith("spm_"):
+            own_settings.pop("min_pair_frequency", None)  # SentencePiece has no such setting
         steps.tokenizer(name, own_settings=own_settings, engine_name=arguments.engine)
 
 

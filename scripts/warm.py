@@ -35,20 +35,26 @@ def compile_encoding() -> None:
 
 
 def compile_model() -> None:
-    """The gradient of one tiny batch, with dropout, for both presets."""
+    """One step of one tiny batch, with dropout, and one generated token, for both presets."""
     import torch
 
+    from model.generation.cached import CachedGPT
     from model.gpt import MiniGPT
-    from model.settings import PRESETS, MiniGPTConfig
+    from model.settings import PRESETS, MiniGPTConfig, TrainConfig
     from model.training.gradient import ParallelGradient
+    from model.training.optimizer import Optimizers
 
     ids = torch.zeros(1, 4, dtype=torch.long)
     for preset in PRESETS:
         config = MiniGPTConfig(
             vocab_size=5, block_size=4, embedding_dim=8, num_heads=2, num_layers=1, dropout=0.1, preset=preset
         )
-        with ParallelGradient(MiniGPT(config).train(), num_threads=1) as gradient:
+        model = MiniGPT(config).train()
+        optimizers = Optimizers(model, TrainConfig())
+        with ParallelGradient(model, num_threads=1) as gradient:
             gradient.backward(ids, ids)
+            optimizers.step(1e-3, gradient.gradient)
+        CachedGPT(model).next_logits(ids[:, :1])
 
 
 PARTS: dict[str, Callable[[], None]] = {  # the longest first

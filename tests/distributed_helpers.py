@@ -156,8 +156,9 @@ def send_all(processes: Processes, folder: Path) -> dict[str, Any]:
         "from_main": processes.from_main(lambda: processes.rank + 2.5),
         "agree": processes.agree(processes.rank + 1.0, "SIGTERM" if processes.rank == 1 else None),
     }
-    loss, gradients = processes.sum_gradients(0.5, [torch.full((2, 3), 1.0 + processes.rank), torch.ones(())])
-    seen["sums"] = (loss, [gradient.tolist() for gradient in gradients])
+    gradient = torch.tensor([1.0 + processes.rank, 1.0])
+    loss = processes.sum_gradient(0.5, gradient)
+    seen["sums"] = (loss, gradient.tolist())
     processes.require_same(7, "a number")
     try:
         processes.require_same(processes.rank, "their numbers")

@@ -14,7 +14,7 @@ import regex
 from data.errors import TokenizerError
 from data.files import write_json
 from tokenizer import small
-from tokenizer.base import Int32Array, Int64Array, fingerprint_of
+from tokenizer.base import Conveniences, Int32Array, Int64Array, fingerprint_of
 from tokenizer.bytelevel import (
     BYTE_CHARACTERS,
     BYTE_OF_CHARACTER,
@@ -40,7 +40,7 @@ _PLAIN_CHARACTERS = 10_000
 """So many characters a tokenizer encodes in plain Python; then it loads the engine, which takes a second."""
 
 
-class BPETokenizer:
+class BPETokenizer(Conveniences):
     """Encode by replaying `merges` in learned order, decode by joining."""
 
     def __init__(

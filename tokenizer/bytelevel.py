@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from data.errors import TokenizerError
 from data.files import write_json
-from tokenizer.base import Int64Array, fingerprint_of
+from tokenizer.base import Conveniences, Int64Array, fingerprint_of
 from tokenizer.char import check_ids
 
 
@@ -92,7 +92,7 @@ class StreamingDecoder:
             raise TokenizerError(f"the ids are not UTF-8: {error.reason}; use errors='replace'") from error
 
 
-class ByteTokenizer:
+class ByteTokenizer(Conveniences):
     """Every UTF-8 byte is a token; ids are the byte values."""
 
     kind = "byte"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from data.errors import TokenizerError
 from data.files import write_json
-from tokenizer.base import Int64Array, fingerprint_of
+from tokenizer.base import Conveniences, Int64Array, fingerprint_of
 
 
 def alphabet_of(texts: Iterable[str]) -> list[str]:
@@ -66,7 +66,7 @@ class Alphabet:
         return ids
 
 
-class CharTokenizer:
+class CharTokenizer(Conveniences):
     """Every character is a token."""
 
     kind = "char"

@@ -15,9 +15,10 @@ from data.inputs import TextInput, borders_sha256, inputs_of, is_sealed, seal, t
 from data.layout import SPLITS
 from data.shapes import Kinds, check_object, read_object
 from data.splits import Split
-from tokenizer.base import Int64Array, Tokenizer
+from tokenizer.base import Int64Array, Tokenizer, prefix_of, token_lengths
 
 MANIFEST = "manifest.json"
+_SHOWN_BEFORE, _SHOWN_BEHIND = 10, 20  # characters around the first difference of a failed round trip
 ENCODER_VERSION = 1
 """Of how ids follow from text and tokenizer, and of what the manifest holds. It goes up with every change of the
 encoding that can give other ids: what an older version encoded is encoded again."""
@@ -84,19 +85,35 @@ def encode_split(
             f"{split.name}: the tokenizer's document offsets do not cover its ids; nothing was written"
         )
     for number, document in enumerate(documents):
-        decoded = tokenizer.decode(ids[offsets[number] : offsets[number + 1]].tolist())
-        if decoded != document:
+        _check_round_trip(split.name, number, document, ids[offsets[number] : offsets[number + 1]].tolist(), tokenizer)
+    num_chars, num_bytes = token_lengths(tokenizer, ids, offsets)
+    for what, table, lengths, wanted in (
+        ("characters", "token_num_chars", num_chars, len(split.text)),
+        ("bytes", "token_num_bytes", num_bytes, len(split.text.encode("utf-8"))),
+    ):
+        if int(lengths.sum()) != wanted or (len(lengths) and lengths.min() < 0):
             raise TokenizerError(
-                f"{split.name}: document {number} does not survive encoding and decoding "
-                f"(first difference at character {_first_difference(decoded, document)}); nothing was written"
+                f"{split.name}: the tokens' lengths add up to {lengths.sum()} {what}, the text has {wanted}; "
+                f"the tokenizer's {table} is wrong, nothing was written"
             )
-    counted = int(tokenizer.token_num_chars[ids].sum())
-    if counted != len(split.text):
-        raise TokenizerError(
-            f"{split.name}: the tokens' lengths add up to {counted} characters, the text has {len(split.text)}; "
-            "the tokenizer's token_num_chars is wrong, nothing was written"
-        )
     return torch.from_numpy(np.ascontiguousarray(ids, dtype=np.int64)), offsets
+
+
+def _check_round_trip(split: str, number: int, document: str, ids: list[int], tokenizer: Tokenizer) -> None:
+    """Raise TokenizerError with the first difference unless the bytes of `ids` are the document's, and nothing else."""
+    prefix = prefix_of(tokenizer)
+    raw = tokenizer.decode_bytes(ids)
+    if raw == (prefix + document if ids else document).encode("utf-8"):
+        return
+    decoded = raw.decode("utf-8", "replace")
+    if decoded.startswith(prefix):
+        decoded = decoded[len(prefix) :]
+    place = _first_difference(decoded, document)
+    shown = slice(max(0, place - _SHOWN_BEFORE), place + _SHOWN_BEHIND)
+    raise TokenizerError(
+        f"{split}: document {number} does not survive encoding and decoding (first difference at character {place}: "
+        f"the text has {document[shown]!r}, its ids stand for {decoded[shown]!r}); nothing was written"
+    )
 
 
 def _first_difference(left: str, right: str) -> int:
@@ -227,7 +244,7 @@ def _load_split(folder: Path, name: str, manifest: dict[str, Any], tokenizer: To
 
 def _borders_of(ids: torch.Tensor, offsets: Int64Array, tokenizer: Tokenizer) -> str:
     """The hash of the document borders from the ids themselves, for manifests of before they held it."""
-    ends = np.cumsum(tokenizer.token_num_chars[ids.numpy()], dtype=np.int64)
+    ends = np.cumsum(token_lengths(tokenizer, ids.numpy(), offsets)[0], dtype=np.int64)
     return borders_sha256(np.concatenate([np.zeros(1, np.int64), ends])[offsets])
 
 

@@ -177,9 +177,9 @@ def to_hf_json(tokenizer: BPETokenizer) -> dict[str, Any]:
         "padding": None,
         "added_tokens": [_added_token(token, index) for token, index in tokenizer.special_tokens.items()],
         "normalizer": None,
-        "pre_tokenizer": _hf_pre_tokenizer(tokenizer.split_pattern, is_bytes=is_bytes),
+        "pre_tokenizer": hf_pre_tokenizer(tokenizer.split_pattern, is_bytes=is_bytes),
         "post_processor": None,
-        "decoder": _hf_byte_level(use_regex=False) if is_bytes else {"type": "Fuse"},
+        "decoder": hf_byte_level(use_regex=False) if is_bytes else {"type": "Fuse"},
         "model": {
             "type": "BPE",
             "dropout": None,
@@ -216,17 +216,18 @@ def _added_token(content: str, index: int) -> dict[str, Any]:
     }
 
 
-def _hf_byte_level(*, use_regex: bool) -> dict[str, Any]:
+def hf_byte_level(*, use_regex: bool) -> dict[str, Any]:
+    """The library's stage that spells bytes, as pre-tokenizer or decoder; `use_regex` cuts by GPT-2's pattern."""
     return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": use_regex}
 
 
-def _hf_pre_tokenizer(split_pattern: SplitPattern, *, is_bytes: bool) -> dict[str, Any] | None:
+def hf_pre_tokenizer(split_pattern: SplitPattern, *, is_bytes: bool) -> dict[str, Any] | None:
     """Cut by the pattern, then spell as bytes; the library's ByteLevel has GPT-2's pattern built in."""
     if is_bytes and split_pattern in ("none", "gpt2"):
-        return _hf_byte_level(use_regex=split_pattern == "gpt2")
+        return hf_byte_level(use_regex=split_pattern == "gpt2")
     if split_pattern == "none":
         return None
     split = {"type": "Split", "pattern": {"Regex": PATTERNS[split_pattern]}, "behavior": "Isolated", "invert": False}
     if not is_bytes:
         return split
-    return {"type": "Sequence", "pretokenizers": [split, _hf_byte_level(use_regex=False)]}
+    return {"type": "Sequence", "pretokenizers": [split, hf_byte_level(use_regex=False)]}

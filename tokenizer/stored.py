@@ -62,20 +62,26 @@ class StoredTokenizer:
 
 
 def read_tokenizer_file(path: Path) -> StoredTokenizer:
-    """Read any tokenizer file this project writes; keys and types are checked.
+    """Read a tokenizer file of one of this project's own kinds; keys and types are checked.
 
     Raises TokenizerError: one sentence, what is wrong and where; and DataError for a file that may not be read.
     """
+    contents = read_contents(path)
+    with named(path):
+        return checked(contents)
+
+
+def read_contents(path: Path) -> Any:
+    """A tokenizer file as plain values; raises what `read_tokenizer_file` raises."""
     if not path.exists():
         raise TokenizerError(f"{path} does not exist; run {command('make tokenizer')}")
     try:
-        contents = read_json(path)
+        contents: Any = read_json(path)
     except DataError as error:
         if isinstance(error.__cause__, PermissionError):  # a file that may not be read is not damaged
             raise
         raise TokenizerError(f"{error.text}; run {command('make tokenizer')} again") from error
-    with named(path):
-        return _checked(contents)
+    return contents
 
 
 @contextmanager
@@ -87,7 +93,8 @@ def named(path: Path) -> Iterator[None]:
         raise TokenizerError(f"{path}: {error.text}") from error
 
 
-def _checked(contents: Any) -> StoredTokenizer:
+def checked(contents: Any) -> StoredTokenizer:
+    """The values of a file of one of this project's own kinds; raises TokenizerError."""
     if not isinstance(contents, dict):
         raise TokenizerError(f"expected a JSON object, found {type(contents).__name__}")
     file_type = contents.get("type")

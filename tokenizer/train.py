@@ -2,77 +2,40 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.config import require
 from data.errors import TokenizerError
 from data.files import sha256_text
 from data.inputs import borders_sha256
-from data.numbers import COUNT, NullAs, Range, check_ranges
 from data.splits import Split
 from tokenizer import reference, small
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, BYTE_OF_CHARACTER, ByteTokenizer, text_of, utf8
 from tokenizer.char import Alphabet, CharTokenizer, alphabet_of
+from tokenizer.config import BPE_KINDS as BPE_KINDS
+from tokenizer.config import FROM_FILES, TRAINED_OUTSIDE, Kind
+from tokenizer.config import TokenizerConfig as TokenizerConfig
+from tokenizer.foreign.libraries import LIBRARY_OF, version_of
+from tokenizer.foreign.make import file_inputs, read_foreign, train_outside
 from tokenizer.learn import is_small, learn
-from tokenizer.pretokenize import SplitPattern, pretokenize
+from tokenizer.pretokenize import pretokenize
 from tokenizer.reference import TieBreak, Training
 from tokenizer.vocabulary import check_target, merge_strings
 
 if TYPE_CHECKING:  # it brings numba, which small texts do not wait for
     from tokenizer.engine.counts import PretokenCounts
 
-Kind = Literal["char", "byte", "char_bpe", "byte_bpe"]
 Engine = Literal["fast", "reference"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
-BPE_KINDS = ("char_bpe", "byte_bpe")
 _OWN = "own_settings"
 TRAINER_VERSION = 1
 """Of how a tokenizer follows from text and settings. It goes up with every change of the training (engine, alphabet,
 prefix, split patterns) that can give another tokenizer for the same text: files of older versions are made again."""
-
-
-@dataclass(frozen=True)
-class TokenizerConfig:
-    """How one contestant's tokenizer is made."""
-
-    kind: Kind
-    """`char`: one token for each character of all splits. `byte`: the 256 bytes. `char_bpe`: BPE over those characters.
-    `byte_bpe`: BPE over the 256 bytes."""
-    vocab_size: Annotated[int | None, Range(1, 10**8)] = None
-    """Number of tokens at which training stops, base and special tokens included. The BPE kinds need it, and the other
-    kinds do not take it."""
-    training_characters: Annotated[int | None, COUNT, NullAs(("all",))] = 500_000
-    """BPE kinds: merges are learned from this many characters at the start of train. `all` or null: all of train."""
-    min_pair_frequency: Annotated[int, COUNT] = 2
-    """BPE kinds: training stops when the most frequent pair occurs fewer times than this."""
-    split_pattern: SplitPattern = "none"
-    """BPE kinds: the pattern that cuts documents into pretokens. No merge reaches across the border of a pretoken."""
-    tie_break: TieBreak | None = None
-    """BPE kinds: which of two equally frequent pairs is merged. null: `first_seen` for `char_bpe`, `lowest_ids` for
-    `byte_bpe`."""
-    special_tokens: tuple[str, ...] = ()
-    """BPE kinds: tokens with ids of their own. A text that merely contains one is encoded as plain text, unless the
-    caller allows special tokens."""
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
-        if self.kind not in BPE_KINDS:
-            require(self.vocab_size is None, f"vocab_size: a {self.kind} tokenizer has the size of its alphabet")
-            require(self.split_pattern == "none", f"split_pattern: a {self.kind} tokenizer has nothing to split")
-            require(not self.special_tokens, f"special_tokens: not offered for kind {self.kind}")
-            return
-        require(self.vocab_size is not None, f"vocab_size is missing; kind {self.kind} needs one")
-
-    @property
-    def resolved_tie_break(self) -> TieBreak:
-        """The tie rule, with the kind's default filled in."""
-        return self.tie_break or ("first_seen" if self.kind == "char_bpe" else "lowest_ids")
 
 
 def provenance(
@@ -91,7 +54,9 @@ def provenance(
     found: dict[str, Any] = {"kind": config.kind, "trainer_version": TRAINER_VERSION}
     if config.kind in ("char", "char_bpe"):
         found["alphabet_sha256"] = sha256_text("".join(alphabet_of(split.text for split in splits.values())))
-    if config.kind in BPE_KINDS:
+    if config.kind in FROM_FILES:
+        found |= file_inputs(config)
+    if config.is_trained:
         prefix = _prefix_documents(splits["train"], config.training_characters)
         found |= {
             "vocab_size": config.vocab_size,
@@ -102,8 +67,11 @@ def provenance(
             "training_borders_sha256": borders_sha256(np.cumsum([0, *map(len, prefix)], dtype=np.int64)),
         }
         found["split_pattern"] = config.split_pattern
+    if config.kind in BPE_KINDS:
         found["tie_break"] = config.resolved_tie_break
         found["special_tokens"] = list(config.special_tokens)
+    if config.kind in TRAINED_OUTSIDE:
+        found["library"] = version_of(LIBRARY_OF[config.kind])
     if own_settings:
         found[_OWN] = {key: {"configured": getattr(configured, key), "used": own_settings[key]} for key in own_settings}
     return found
@@ -137,6 +105,11 @@ def train_tokenizer(
     """
     trained_on = provenance(configured, splits, own_settings or {})
     config = replace(configured, **(own_settings or {}))
+    if config.kind in FROM_FILES:
+        return read_foreign(config, trained_on), None
+    if config.kind in TRAINED_OUTSIDE:
+        prefix = _prefix_documents(splits["train"], config.training_characters)
+        return train_outside(config, prefix, trained_on), None
     if config.kind == "byte":
         return ByteTokenizer(trained_on=trained_on), None
     if config.kind == "char":

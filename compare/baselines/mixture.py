@@ -16,6 +16,7 @@ import numpy as np
 
 from compare.baselines.ngram_search import NGram
 from compare.certainty.intervals import ASSUMED_SEED_SD, Estimate, Interval, combined, over_seeds, over_text, t_quantile
+from compare.certainty.pairs import EQUAL_SHARE
 from compare.characters import Float64Array, Int64Array, character_nats, document_char_offsets, document_nats
 from data.errors import ReportError, command
 from data.splits import Split
@@ -45,23 +46,35 @@ class Mixture:
         return cls(**{**value, "lead": None if lead is None else Interval(**lead)})
 
     @property
+    def outcome(self) -> Literal["adds", "nothing", "undecided"]:
+        """`adds`: the whole interval of the gain is above zero, and the gain is not below the margin of equality.
+
+        `nothing`: the whole interval is below that margin, so that no gain worth the name is left. Else `undecided`.
+        """
+        margin = EQUAL_SHARE * self.ngram
+        if self.lead is None:
+            return "undecided"
+        if self.lead.high <= margin:
+            return "nothing"
+        return "adds" if self.lead.low > 0.0 and self.ngram - self.mixture >= margin else "undecided"
+
+    @property
     def sentence(self) -> str:
         """What the model adds, in words."""
+        together = f"{self.contestant} and the n-gram together need {self.mixture:.3f}"
         if self.lead is None:
-            said = (
-                f"{self.contestant} and the n-gram together need {self.mixture:.3f}, the n-gram alone {self.ngram:.3f}"
-                "; fewer than two documents give no interval"
-            )
-        elif self.lead.low <= 0.0:
+            said = f"{together}, the n-gram alone {self.ngram:.3f}; fewer than two documents give no interval"
+        elif self.outcome == "nothing":
             said = (
                 f"{self.contestant} adds nothing to a character n-gram at this budget "
-                f"(mixture {self.mixture:.3f}, n-gram alone {self.ngram:.3f})"
+                f"(mixture {self.mixture:.3f}, n-gram alone {self.ngram:.3f}, 95 % interval of the gain {self.lead})"
             )
         else:
-            said = (
-                f"{self.contestant} and the n-gram together need {self.mixture:.3f}, {self.ngram - self.mixture:.3f} "
-                f"fewer than the n-gram alone (95 % interval {self.lead})"
-            )
+            gain = self.ngram - self.mixture
+            change = f"{abs(gain):.3f} {'fewer' if gain >= 0.0 else 'more'} than the n-gram alone"
+            said = f"{together}, {change} (95 % interval of the gain {self.lead})"
+            if self.outcome == "undecided":
+                said += f"; whether {self.contestant} adds anything is not decided"
         if self.unit == "document":
             said += "; whole documents were mixed, which can gain only where the model alone is better on a document"
         return said
@@ -113,6 +126,8 @@ def mixture_of(
     num_chars, per_char = np.diff(borders["test"]), math.log(2) * len(splits["test"].text)
     leads = [float(ngram_documents.sum() - one.sum()) / per_char for one in by_document]
     text = over_text(ngram_documents / math.log(2), np.mean(by_document, axis=0) / math.log(2), num_chars)
+    sizes: Int64Array | int = 1 if by_character else num_chars
+    share = float(np.mean([share_of_model(m, one, weight, sizes) for m, one in zip(mixed, model["test"], strict=True)]))
     return Mixture(
         contestant=name,
         unit="character" if by_character else "document",
@@ -120,15 +135,26 @@ def mixture_of(
         model=float(np.mean([run["test"].bits_per_char for run in runs])),
         ngram=ngram.bits_on("test"),
         mixture=float(np.mean([one.sum() for one in mixed])) / per_char,
-        lead=None if text is None else combined(text, _seeds(leads, weight)).interval,
+        lead=None if text is None else combined(text, _seeds(leads, share)).interval,
     )
 
 
-def _seeds(leads: Sequence[float], weight: float) -> Estimate:
-    """The lead over seeds; with one seed only the model's noise is assumed, and none where it has no weight."""
+def _seeds(leads: Sequence[float], model_share: float) -> Estimate:
+    """The lead over seeds; with one seed the model's assumed noise, of which the mixture takes `model_share`."""
     if len(leads) > 1:
         return over_seeds(leads)
-    return Estimate(leads[0], ASSUMED_SEED_SD**2 if weight > 0.0 else 0.0, t_quantile(math.inf))
+    return Estimate(leads[0], (model_share * ASSUMED_SEED_SD) ** 2, t_quantile(math.inf))
+
+
+def share_of_model(mixed: Float64Array, model: Float64Array, weight: float, num_chars: Int64Array | int) -> float:
+    """By how much the mixture's bits per character rise where the model's rise by 1 everywhere: from 0 to 1.
+
+    It is the derivative: the model's share of the mixed probability of each unit, weighted by the unit's characters.
+    """
+    if weight == 0.0:
+        return 0.0
+    shares = np.exp(np.minimum(0.0, math.log(weight) - model + mixed))
+    return float(np.average(shares, weights=np.broadcast_to(num_chars, shares.shape)))
 
 
 def _by_document(nats: Float64Array, borders: Int64Array) -> Float64Array:

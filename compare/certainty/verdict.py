@@ -9,14 +9,14 @@ from compare.certainty.intervals import ASSUMED_SEED_SD
 from compare.certainty.pairs import Certainty, Pair
 from data.show import counted
 
-VERSION = 1
+VERSION = 2
 """Of verdict.json; it goes up when a key changes its meaning or goes."""
 
 
 def answer(certainty: Certainty, stronger: Sequence[str] = ()) -> str:
     """The answer in one to four short sentences, for the top of a page.
 
-    `stronger` names the n-grams and compressors that need fewer bits than every contestant.
+    `stronger` names the n-grams and compressors that need fewer bits than every contestant beyond doubt.
     """
     base = certainty.baseline
     groups: dict[str, list[str]] = {"better": [], "equal": [], "worse": [], "undecided": []}
@@ -96,7 +96,8 @@ def as_json(
     - `version`: of this form; it goes up when a key changes its meaning or goes
     - `answer`: the answer in sentences; `budget`: what was held equal, in words
     - `baseline`: the contestant that the others are compared with
-    - `stronger_than_all_models`: n-grams and compressors that need fewer bits per character than every contestant
+    - `stronger_than_all_models`: n-grams and compressors that need fewer bits per character than every contestant, by
+      a lead whose whole 95 % interval is above zero
     - `test_characters`, `documents`, `seeds`: what it rests on
     - `training_noise`: `measured` over the seeds, or `assumed` where there is one
     - `contestants`: by name `bits_per_char` (mean over the seeds), `by_seed` (in the order of `seeds`), `sd` (null for

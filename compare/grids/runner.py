@@ -19,7 +19,7 @@ DIVERGED = "diverged.json"
 
 
 def run_grid(steps: Steps, grid: Grid) -> dict[str, Any]:
-    """Train every contestant of the experiment with every rate of `grid`; the result as tune.json holds it.
+    """Train every contestant of the experiment with every pair of `grid`; the result as tune.json holds it.
 
     The first seed of a contestant is taken, and the lowest figure of a run on the val sample. Raises what
     `model.train.train` raises, but for training that diverges: that is a result. TrainingInterrupted leaves a grid
@@ -36,6 +36,7 @@ def run_grid(steps: Steps, grid: Grid) -> dict[str, Any]:
             "experiment": experiment.name,
             "budget": dataclasses.asdict(grid.budget),
             "rates": list(grid.rates),
+            "batches": None if grid.batches is None else list(grid.batches),
             "contestants": contestants,
         }
     )
@@ -48,13 +49,15 @@ def _tune(steps: Steps, name: str, grid: Grid) -> dict[str, Any]:
     warmup_amount = steps.experiment.train_config(name, seed).warmup_amount
     shared = dataclasses.replace(first.train_config, budget=grid.budget, warmup_amount=warmup_amount)
     tried = []
-    for rate in grid.rates:
-        spec = dataclasses.replace(
-            first,
-            train_config=dataclasses.replace(shared, learning_rate=rate),
-            folder=steps.layout.tuning(name, rate),
-        )
-        tried.append({"learning_rate": rate, "val_sample_bits_per_char": _figure(steps, spec)})
+    for batch_size in grid.batches or (shared.batch_size,):
+        for rate in grid.rates:
+            pair: dict[str, Any] = {"batch_size": batch_size, "learning_rate": rate}
+            spec = dataclasses.replace(
+                first,
+                train_config=dataclasses.replace(shared, **pair),
+                folder=steps.layout.tuning(name, rate, batch_size),
+            )
+            tried.append({**pair, "val_sample_bits_per_char": _figure(steps, spec)})
     try:
         outcome = outcome_of(tried)
     except ConfigError as error:
@@ -64,6 +67,7 @@ def _tune(steps: Steps, name: str, grid: Grid) -> dict[str, Any]:
         "inputs": inputs_of(
             model=dataclasses.asdict(first.model_config),
             train=dataclasses.asdict(shared),
+            varies_batches=grid.batches is not None,
             tokenizer_fingerprint=first.tokenizer.fingerprint(),
             texts={split: dataclasses.asdict(encoded.text_input) for split, encoded in first.splits.items()},
         ),
@@ -72,7 +76,8 @@ def _tune(steps: Steps, name: str, grid: Grid) -> dict[str, Any]:
 
 def _figure(steps: Steps, spec: RunSpec) -> float | None:
     """The fewest bits per character on the val sample of one run, which is trained if need be; None if it diverges."""
-    folder, label = spec.folder, f"tune {spec.contestant}, learning rate {spec.train_config.learning_rate:g}"
+    folder, config = spec.folder, spec.train_config
+    label = f"tune {spec.contestant}, batch size {config.batch_size}, learning rate {config.learning_rate:g}"
     inputs = inputs_of_run(spec)
     if _has_diverged(folder, inputs):
         steps.echo(f"{label}: up to date, diverged ({folder / DIVERGED})")

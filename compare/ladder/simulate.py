@@ -40,7 +40,7 @@ class Quality:
     sign: float
     """The more probable sign of the gap is the true one."""
     sign_at_whole: float
-    """The sign that was measured at the whole budget is the true one there."""
+    """The sign that was measured at the whole budget is the true one at the larger budget: no forecast at all."""
     claimed: float
     """A sign has a probability of at least 0.9."""
     claims_right: float

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenizer.base import Tokenizer
+from data.errors import TokenizerError
+from tokenizer.base import Tokenizer, prefix_of
 
 Float64Array = NDArray[np.float64]
 Edges = Sequence[Sequence["Edge"]]
@@ -34,6 +35,11 @@ class Vocabulary:
     """The ids of every byte string that is a token. Special tokens stand for no text, however they are spelled."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
+        if prefix_of(tokenizer):
+            raise TokenizerError(
+                f"a {tokenizer.kind} tokenizer that puts a space before every document is not offered here, because "
+                "that space is no part of the text; take another contestant"
+            )
         self._ids: dict[bytes, list[int]] = {}
         special = set(getattr(tokenizer, "special_tokens", {}).values())  # not every kind of tokenizer has any
         for index in range(tokenizer.vocab_size):

@@ -8,6 +8,7 @@ from typing import Any
 from compare.baselines.mixture import Mixture
 from compare.baselines.scores import GUESSES
 from compare.bits_by.result import WhereBitsGo
+from compare.certainty.intervals import Interval
 from compare.certainty.pairs import Certainty
 from compare.certainty.stored import certainty_as_json, certainty_from_json
 from compare.certainty.verdict import answer, how_sure, noise_sentence
@@ -31,6 +32,14 @@ class BaselineLine:
     bits_per_char: float
     note: str
     """How it was made."""
+    lead: Interval | None
+    """How many bits fewer it needs than the best contestant, 95 %; None where the test text is too short for one."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "BaselineLine":
+        """What `dataclasses.asdict` gave to a JSON file."""
+        lead = value["lead"]
+        return cls(**{**value, "lead": None if lead is None else Interval(**lead)})
 
 
 @dataclass(frozen=True)
@@ -139,9 +148,9 @@ class Comparison:
 
     @property
     def stronger(self) -> tuple[str, ...]:
-        """The n-grams and compressors that need fewer bits than every contestant."""
-        best = min(one.mean for one in self.certainty.contestants)
-        return tuple(one.name for one in self.baselines if one.name not in GUESSES and one.bits_per_char < best)
+        """The n-grams and compressors that need fewer bits than every contestant beyond doubt."""
+        lines = (one for one in self.baselines if one.name not in GUESSES)
+        return tuple(one.name for one in lines if one.lead is not None and one.lead.low > 0.0)
 
     @property
     def answer(self) -> str:
@@ -201,7 +210,7 @@ class Comparison:
             certainty=certainty_from_json(value["statistics"]),
             rows=tuple(Row.from_json(row) for row in value["rows"]),
             not_held_equal=tuple(value["not_held_equal"]),
-            baselines=tuple(BaselineLine(**one) for one in value["baselines"]),
+            baselines=tuple(BaselineLine.from_json(one) for one in value["baselines"]),
             details=Details.from_json(value),
             identity=Identity(
                 **identity

@@ -96,7 +96,15 @@ def _wrapped(line: str, indent: int) -> str:
 def _beaten(comparison: Comparison, baseline: BaselineLine) -> str:
     """The contestants that need more bits than `baseline`: a useful model is none of them."""
     names = [row.contestant for row in comparison.rows if row.bits_per_char > baseline.bits_per_char]
-    return f"fewer bits than {', '.join(names)}" if names else ""
+    if not names:
+        return ""
+    words = f"fewer bits than {', '.join(names)}"
+    if len(names) < len(comparison.rows):
+        return words
+    if baseline.lead is None:
+        return f"{words}; no interval of the lead"
+    doubt = "" if baseline.lead.low > 0.0 else ", not decided"
+    return f"{words}; lead over the best {baseline.lead} (95 %{doubt})"
 
 
 def _pair_cells(comparison: Comparison, names: Mapping[str, str] | None = None) -> list[list[str]]:

@@ -193,3 +193,25 @@ def rotate(x: Float, cosine: Float, sine: Float, out: Float) -> None:
                 first, second = x[n, t, d], x[n, t, half + d]
                 out[n, t, d] = first * cosine[t, d] - second * sine[t, d]
                 out[n, t, half + d] = first * sine[t, d] + second * cosine[t, d]
+
+
+@_kernel
+def adamw(
+    weights: Float,
+    gradient: Float,
+    first: Float,
+    second: Float,
+    beta1: np.float32,
+    beta2: np.float32,
+    size: np.float32,
+    root: np.float32,
+    kept: np.float32,
+    epsilon: np.float32,
+) -> None:
+    """One step of AdamW, all (n,): `size` and `root` hold both corrections of bias, `kept` what decay leaves."""
+    for i in range(weights.size):
+        g = gradient[i]
+        m = first[i] + (_ONE - beta1) * (g - first[i])
+        v = beta2 * second[i] + (_ONE - beta2) * g * g
+        first[i], second[i] = m, v
+        weights[i] = weights[i] * kept - size * m / (np.sqrt(v) / root + epsilon)

@@ -11,6 +11,7 @@ from types import TracebackType
 import torch
 
 from model.gpt import MiniGPT
+from model.training.flat import layout_of
 from model.training.processes import Processes
 
 
@@ -33,9 +34,13 @@ class ParallelGradient:
         self.processes = processes or Processes()
         self.dtype = dtype
         self.loss = torch.compile(model.loss) if is_compiled else model.loss
-        self.parameters = list(model.parameters())
+        layout = layout_of(model)
+        self.parameters = layout.parameters
         self.device = self.parameters[0].device
         self.num_shares = num_threads if self.device.type == "cpu" else 1
+        # One array for each thread, used again in every step; the first one takes the sum.
+        self.arrays = [torch.zeros(layout.size, device=self.device) for _ in range(self.num_shares)]
+        self.views = layout.views(self.arrays[0])
         self.pool = ThreadPoolExecutor(self.num_shares, initializer=torch.set_num_threads, initargs=(1,))
 
     def __enter__(self) -> "ParallelGradient":
@@ -58,23 +63,37 @@ class ParallelGradient:
         work = [(ids, wanted, len(ids) / len(inputs), seed + number) for number, (ids, wanted) in enumerate(rows)]
         own = torch.arange(num_shares).tensor_split(self.processes.count)[self.processes.rank].tolist()
         if len(own) == 1:
-            shares = [self._share(*work[own[0]])]
+            losses = [self._share(self.arrays[0], *work[own[0]])]
         else:
-            waiting = [self.pool.submit(self._share, *work[number]) for number in own]
-            shares = [future.result() for future in waiting]
-        total = list(shares[0][1])
-        for _, gradients in shares[1:]:
-            torch._foreach_add_(total, list(gradients))
-        loss, total = self.processes.sum_gradients(sum(loss for loss, _ in shares), total)
-        for parameter, gradient in zip(self.parameters, total, strict=True):
-            parameter.grad = gradient
+            arrays = self.arrays[: len(own)]
+            waiting = [self.pool.submit(self._share, to, *work[number]) for to, number in zip(arrays, own, strict=True)]
+            losses = [future.result() for future in waiting]
+        for array in self.arrays[1 : len(own)]:
+            self.gradient.add_(array)
+        loss = self.processes.sum_gradient(sum(losses), self.gradient)
+        for parameter, view in zip(self.parameters, self.views, strict=True):
+            parameter.grad = view
         return loss
 
+    @property
+    def gradient(self) -> torch.Tensor:
+        """The gradient that `backward` left, as one array in the order of `flat`."""
+        return self.arrays[0]
+
+    def clip(self, longest: float) -> float:
+        """Shorten the gradient to `longest` where it is longer; returns how long it was."""
+        norm = float(torch.linalg.vector_norm(self.gradient))
+        if norm > longest:
+            self.gradient.mul_(longest / (norm + 1e-6))
+        return norm
+
     def _share(
-        self, inputs: torch.Tensor, targets: torch.Tensor, weight: float, seed: int
-    ) -> tuple[float, tuple[torch.Tensor, ...]]:
-        """Loss and gradient of some windows, weighted by their share of the batch."""
+        self, array: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor, weight: float, seed: int
+    ) -> float:
+        """Loss of some windows, weighted by their share of the batch; its gradient is put into `array`."""
         inputs, targets = inputs.to(self.device), targets.to(self.device)
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
             loss = self.loss(inputs, targets, seed) * weight
-        return loss.item(), torch.autograd.grad(loss, self.parameters)
+        parts = torch.autograd.grad(loss, self.parameters)
+        torch.cat([part.reshape(-1) for part in parts], out=array)
+        return loss.item()

@@ -67,15 +67,15 @@ class Processes:
             )
             torch.cuda.set_device(self.local_rank)
 
-    def sum_gradients(self, loss: float, gradients: list[torch.Tensor]) -> tuple[float, list[torch.Tensor]]:
-        """The sums of `loss` and of each gradient over all processes, the same bits in each of them."""
+    def sum_gradient(self, loss: float, gradient: torch.Tensor) -> float:
+        """The sum of `loss` over all processes; `gradient` (n,) becomes its sum, the same bits in each of them."""
         if self.count == 1:
-            return loss, gradients
-        flat = torch.cat([*(gradient.reshape(-1) for gradient in gradients), gradients[0].new_tensor([loss])])
+            return loss
+        message = torch.cat((gradient, gradient.new_tensor([loss])))
         with self.reaching():
-            dist.all_reduce(flat)
-        parts = torch.split(flat[:-1], [gradient.numel() for gradient in gradients])
-        return flat[-1].item(), [part.view_as(like) for part, like in zip(parts, gradients, strict=True)]
+            dist.all_reduce(message)
+        gradient.copy_(message[:-1])
+        return message[-1].item()
 
     def agree(self, seconds: float, wish: str | None) -> tuple[float, str | None]:
         """Process 0's `seconds`, and a signal that any process has got, or None."""

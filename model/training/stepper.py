@@ -7,8 +7,8 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch import nn
 
 from data.errors import DivergedError, command
 from model import checkpoint
@@ -22,6 +22,7 @@ from model.training.interrupt import SaidByProcessZero
 from model.training.optimizer import Optimizers
 from model.training.processes import Processes
 from model.training.schedule import learning_rate_factor
+from tokenizer.base import prefix_of
 
 
 class Stepper:
@@ -45,6 +46,9 @@ class Stepper:
             seed=config.seed,
         )
         self.token_num_chars = torch.from_numpy(tokenizer.token_num_chars.copy())
+        self.document_prefix = prefix_of(tokenizer)
+        train_offsets = spec.splits["train"].document_offsets
+        self.document_starts = train_offsets[:-1][np.diff(train_offsets) > 0]
         torch.manual_seed(config.seed)
         # Weights are drawn on the CPU, so that they are the same for every device.
         self.model = MiniGPT(spec.model_config).to(self.device).train()
@@ -85,11 +89,13 @@ class Stepper:
         self.learning_rate = config.learning_rate * factor
         inputs, targets = self.windows.batch(self.spent.steps)
         num_chars = int(self.token_num_chars[targets].sum())
+        if self.document_prefix:  # no character of the text, though a token holds it
+            num_chars -= len(self.document_prefix) * self.windows.num_targets_at(self.spent.steps, self.document_starts)
         loss_nats = gradient.backward(inputs, targets)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.gradient_clip)
+        norm = gradient.clip(config.gradient_clip)
         self._require_finite(loss_nats, "loss")
-        self._require_finite(norm.item(), "gradient")
-        self.optimizer.step(self.learning_rate)
+        self._require_finite(norm, "gradient")
+        self.optimizer.step(self.learning_rate, gradient.gradient)
         if config.ema_decay > 0.0:
             with torch.no_grad():
                 weights = list(self.model.state_dict().values())

@@ -9,12 +9,12 @@ from bench.train_step import BOUND, Line, Shape, batch, best_peer, contestants, 
 from model.gpt import MiniGPT
 from model.settings import MiniGPTConfig
 
-SHAPE = Shape(64, 0.0)
+SHAPE = Shape(64, 0.0, 8, 2)
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    for name, value in {"EMBEDDING_DIM": 16, "NUM_HEADS": 2, "NUM_LAYERS": 2, "BLOCK_SIZE": 8, "BATCH_SIZE": 2}.items():
+    for name, value in {"EMBEDDING_DIM": 16, "NUM_HEADS": 2, "NUM_LAYERS": 2}.items():
         monkeypatch.setattr(train_step, name, value)
 
 
@@ -37,32 +37,29 @@ def test_the_stand_in_computes_what_our_gpt2_computes():
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_every_contestant_without_compile_takes_a_step(dropout):
-    shape = Shape(64, dropout)
+    shape = Shape(64, dropout, 8, 2)
     makers = {"ours": train_step.ours, "peer": train_step.peer, "bare_products": train_step.bare_products}
     entries = contestants("", 1, compiled=False, bfloat16=True)
-    assert set(entries) == {
-        "ours, gpt2", "ours, modern", BOUND, "plain GPT-2, float32 eager", "plain GPT-2, bfloat16 eager",
-    }  # fmt: skip
+    assert set(entries) == {f"{who}, {preset}" for who in ("ours", BOUND) for preset in ("gpt2", "modern")}
     for maker, arguments in entries.values():
         makers[maker](shape, *arguments)()
-    assert len(contestants("folder", 1, compiled=True, bfloat16=True)) == 7
-    assert list(contestants("folder", 1, compiled=False, bfloat16=False))[3:] == ["nanoGPT, float32 eager"]
+    assert len(contestants("folder", 1, compiled=True, bfloat16=True)) == 8
+    assert list(contestants("folder", 1, compiled=False, bfloat16=False))[4:] == ["nanoGPT, float32 eager"]
 
 
-@pytest.mark.parametrize(("maker", "arguments"), [("ours", ("gpt2", 1)), ("peer", ("", torch.float32, False))])
-def test_a_step_of_ours_and_of_the_peer_learns(monkeypatch, maker, arguments):
+@pytest.mark.parametrize("preset", ["gpt2", "modern"])
+def test_a_step_of_ours_learns(monkeypatch, preset):
     """The same batch again and again is learned by heart."""
     torch.manual_seed(0)
     losses = []
-    cross_entropy, loss = torch.nn.functional.cross_entropy, MiniGPT.loss
-    monkeypatch.setattr(torch.nn.functional, "cross_entropy", lambda *given: spy(cross_entropy(*given)))
+    loss = MiniGPT.loss
     monkeypatch.setattr(MiniGPT, "loss", lambda *given, **named: spy(loss(*given, **named)))
 
     def spy(value):
         losses.append(float(value.detach()))
         return value
 
-    step = getattr(train_step, maker)(SHAPE, *arguments)
+    step = train_step.ours(SHAPE, preset, 1)
     for _ in range(20):
         step()
     assert losses[-1] < losses[0] - 0.01
@@ -84,7 +81,7 @@ def test_nanogpts_own_folder_is_imported(tmp_path):
 @pytest.mark.slow
 def test_turns_are_taken_in_processes_and_a_failing_one_is_named():
     entries = {"ours, gpt2": ("ours", ("gpt2", 1)), "broken": ("peer", ("/nowhere", torch.float32, False))}
-    good, broken = measure(Shape(64, 0.0), entries, repeat=2, num_threads=1, patience=120)
+    good, broken = measure(SHAPE, entries, repeat=2, num_threads=1, patience=120)
     assert len(good.tokens_per_second) == 2 and good.peak_bytes > 1e7 and not good.failed
     assert broken.failed == "its process ended" and broken.tokens_per_second == []
     assert "broken: its process ended" in table([good, broken])
@@ -94,7 +91,7 @@ def test_the_table_is_aligned_and_sets_ratios_against_the_best_peer_and_the_boun
     name = Shape(4096, 0.1).name
     lines = [
         Line(name, "ours, gpt2", [900.0, 1200.0], 2_000_000),
-        Line(name, BOUND, [2400.0], 1_000_000),
+        Line(name, f"{BOUND}, gpt2", [2400.0], 1_000_000),
         Line(name, "nanoGPT, float32 eager", [600.0, 500.0, 550.0], 3_000_000),
         Line(name, "nanoGPT, bfloat16 compile", [], 0, "no answer in 180 s"),
     ]
@@ -105,3 +102,27 @@ def test_the_table_is_aligned_and_sets_ratios_against_the_best_peer_and_the_boun
     assert max(map(len, rows)) < 100
     assert best_peer(lines[:2]) is None
     assert table(lines[:1]).splitlines()[1].split()[-3:] == ["-", "-", "2"]
+
+
+def test_the_fixed_cost_is_what_a_straight_line_says_of_no_windows():
+    def lines(name, fixed, each):
+        return [
+            Line(shape.name, name, [shape.batch_size * 64 / (1e-3 * (fixed + each * shape.batch_size))])
+            for shape in train_step.DEMO_SHAPES
+        ]
+
+    rows = train_step.fixed_costs([*lines("ours, gpt2", 26.0, 5.0), *lines("nanoGPT, x", 1.0, 1.0)]).splitlines()
+    assert len(rows) == 3
+    assert rows[1].split()[-4:] == ["46.0", "66.0", "106.0", "26.0"]
+
+
+def test_demo_shapes_and_the_presets_own_products_are_measured():
+    assert {(s.vocab_size, s.block_size, s.batch_size) for s in train_step.DEMO_SHAPES} >= {
+        (vocab, 64, windows) for vocab in (149, 4096) for windows in (8, 16)
+    }
+    lines = [
+        Line("a", "ours, modern", [50.0]),
+        Line("a", f"{BOUND}, gpt2", [200.0]),
+        Line("a", f"{BOUND}, modern", [100.0]),
+    ]
+    assert table(lines).splitlines()[1].split()[-2] == "50%"

@@ -14,7 +14,7 @@ from factories import examples
 from tokenizer import bytelevel
 from tokenizer.base import Tokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, BYTE_OF_CHARACTER, ByteTokenizer, StreamingDecoder, num_chars_begun
-from tokenizer.load import load_tokenizer
+from tokenizer.loading import load_tokenizer
 from tokenizer_helpers import LOSSLESS_TEXTS, SHARED_DATA, SURROGATES
 
 

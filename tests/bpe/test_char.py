@@ -14,7 +14,7 @@ from data.errors import TokenizerError
 from factories import examples
 from tokenizer.base import Tokenizer
 from tokenizer.char import Alphabet, CharTokenizer, alphabet_of, check_ids
-from tokenizer.load import load_tokenizer
+from tokenizer.loading import load_tokenizer
 from tokenizer_helpers import LOSSLESS_TEXTS, SURROGATES
 
 

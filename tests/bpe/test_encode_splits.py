@@ -174,13 +174,13 @@ def refused(tokenizer: Tokenizer, folder: Path) -> str:
 
 def test_a_tokenizer_that_drops_a_character(tmp_path: Path) -> None:
     assert refused(Outside(drop="m"), tmp_path) == (
-        "train: document 2 does not survive encoding and decoding (first difference at character 4); "
-        "nothing was written"
+        "train: document 2 does not survive encoding and decoding (first difference at character 4: "
+        "the text has 'the mat\\n', its ids stand for 'the at\\n'); nothing was written"
     )
 
 
 def test_a_tokenizer_that_drops_the_end(tmp_path: Path) -> None:
-    assert "train: document 0 does not survive encoding and decoding (first difference at character 11)" in refused(
+    assert "train: document 0 does not survive encoding and decoding (first difference at character 11: " in refused(
         Outside(drop="\n"), tmp_path
     )
 

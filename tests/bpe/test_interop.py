@@ -22,7 +22,7 @@ from tokenizer.interop import (
     to_tiktoken_arguments,
     to_tiktoken_ranks,
 )
-from tokenizer.load import load_tokenizer
+from tokenizer.loading import load_tokenizer
 from tokenizer.pretokenize import PATTERNS, SPLIT_PATTERNS, SplitPattern
 from tokenizer.train import TokenizerConfig, learn_merges
 from tokenizer.vocabulary import merge_strings

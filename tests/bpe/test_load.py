@@ -15,7 +15,7 @@ from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer
 from tokenizer.char import CharTokenizer, alphabet_of
-from tokenizer.load import load_tokenizer
+from tokenizer.loading import load_tokenizer
 from tokenizer.pretokenize import SPLIT_PATTERNS
 from tokenizer.train import TokenizerConfig, train_tokenizer
 from tokenizer_helpers import LOSSLESS_TEXTS, make_splits

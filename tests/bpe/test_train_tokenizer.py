@@ -1,7 +1,7 @@
 """The entry point of training: base characters from all splits, merges from the train prefix only, settings checked."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -12,6 +12,7 @@ from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer
 from tokenizer.char import CharTokenizer
+from tokenizer.config import Kind
 from tokenizer.reference import TIE_BREAKS
 from tokenizer.train import TokenizerConfig, learn_merges, provenance, train_tokenizer
 from tokenizer_helpers import SURROGATES, make_split, make_splits
@@ -309,7 +310,7 @@ def test_settings_out_of_range(settings: dict[str, Any], message: str) -> None:
     ("settings", "message"),
     [
         ({"vocab_size": 9}, "here: key 'kind' is missing"),
-        ({"kind": "bpe"}, "here.kind: 'bpe' is not one of char, byte, char_bpe, byte_bpe"),
+        ({"kind": "bpe"}, "here.kind: 'bpe' is not one of " + ", ".join(get_args(Kind))),
         ({"kind": "byte_bpe", "vocabsize": 9}, "here: unknown key 'vocabsize'; did you mean 'vocab_size'?"),
         (
             {"kind": "byte_bpe", "vocab_size": "many"},

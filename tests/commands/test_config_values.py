@@ -23,8 +23,9 @@ from data.corpus import CorpusConfig
 from data.errors import ConfigError, DataError, UserError
 from data.numbers import Range, notes, read_number, read_whole
 from data.yaml_file import MOST_BYTES, parse_yaml
-from model.settings import Budget, EvaluateConfig, LadderConfig, MiniGPTConfig, TrainConfig
+from model.settings import BatchConfig, Budget, EvaluateConfig, LadderConfig, MiniGPTConfig, TrainConfig
 from scripts import from_make
+from scripts.main import module_of
 from tokenizer.studies.study import StudyConfig
 from tokenizer.train import TokenizerConfig
 
@@ -377,6 +378,7 @@ def test_case_51_experiments_by_name_file_and_path(tmp_path: Path, monkeypatch: 
 # Ranges of everything
 
 CONFIGS: dict[type, dict[str, Any]] = {
+    BatchConfig: {},
     Budget: {},
     TrainConfig: {},
     MiniGPTConfig: {"vocab_size": 50},
@@ -456,7 +458,7 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
     verbs = {*from_make.VALUES, *from_make.EXPERIMENTS, *from_make.SWITCHES, "calibrate"}
     for verb in sorted(verbs):
-        module = importlib.import_module(from_make.MODULES.get(verb, f"scripts.{verb}"))
+        module = importlib.import_module(module_of(verb))
 
         def stop(self: options.Parser, *_args: Any, stem: str = verb, **_more: Any) -> None:
             found[stem] = self

@@ -1,6 +1,5 @@
 """The documents: commands that exist, paths that exist, settings as the code has them, plain words."""
 
-import json
 import re
 from pathlib import Path
 
@@ -13,15 +12,11 @@ from compare.experiment import load_experiment
 from compare.experiment_file import _KEYS, CONTESTANT_KEYS
 from data.layout import is_artefact
 from data.numbers import NullAs, Range
-from model.evaluate import Evaluation, write_nats
+from model.evaluate import Evaluation
 from scripts import from_make, settings
-from tokenizer.bpe import BPETokenizer
-from tokenizer.bytelevel import BYTE_CHARACTERS
-from tokenizer.train import TokenizerConfig, learn_merges
-from tokenizer.vocabulary import merge_strings
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z%-]+):", MAKEFILE, re.MULTILINE))
@@ -146,28 +141,6 @@ def _evaluation() -> Evaluation:
         stride=2,
         block_size=4,
     )
-
-
-def test_the_readmes_python_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = TokenizerConfig("byte_bpe", 260)
-    training = learn_merges(["the tea the tea\n"], BYTE_CHARACTERS, config, num_merges=4)
-    tokenizer = BPETokenizer(BYTE_CHARACTERS, merge_strings(BYTE_CHARACTERS, training), kind="byte_bpe")
-    tokenizer.save(tmp_path / "demo/tokenizer/byte_bpe_tokenizer.json")
-    write_nats(tmp_path / "demo/checkpoints/byte_bpe/test_nats.npz", _evaluation())
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```python\n(.*?)^```", _text("README.md"), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 2
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(block, names)
-    printed = capsys.readouterr().out
-    assert "The history of tea" in printed
-    assert f"{1.5 * 8 / np.log(2) / 16:.6f}"[:6] in printed
-    exported = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
-    assert len(exported["model"]["merges"]) == 4
-    assert isinstance(names["arguments"], dict) and len(names["arguments"]["mergeable_ranks"]) == 260
 
 
 def test_every_version_constant_is_explained() -> None:

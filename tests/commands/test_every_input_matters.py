@@ -106,6 +106,7 @@ TOKENIZER_CHANGES = {
     "split_pattern": "gpt2",
     "tie_break": "lowest_ids",
     "special_tokens": "['<end>']",
+    **dict.fromkeys(("path", "name", "pattern", "vocab", "merges")),  # of other kinds; tests/foreign changes the files
 }
 MODEL_CHANGES = {
     "vocab_size": None,  # comes from the tokenizer, whose changes are cases of their own
@@ -121,6 +122,7 @@ MODEL_CHANGES = {
 TRAIN_CHANGES = {
     "budget": None,  # its own table
     "batch_size": "4",
+    "batch": None,  # given for one contestant below: a file that has both keys is refused
     "learning_rate": "1e-3",
     "optimizer": "muon",
     "schedule": "linear",
@@ -171,6 +173,7 @@ SETTINGS = [
     *((f"contestants.bpe.tokenizer.{key}={value}", REFUSED) for key, value in TOKENIZER_CHANGES.items() if value),
     *((f"model.{key}={value}", REFUSED) for key, value in MODEL_CHANGES.items() if value),
     *((f"train.{key}={value}", REFUSED) for key, value in TRAIN_CHANGES.items() if value),
+    ("contestants.bpe.train.batch={amount: 99}", REFUSED),
     *((f"train.budget.{key}={value}", REFUSED) for key, value in BUDGET_CHANGES.items()),
     *((f"evaluate.{key}={value}", SCORED) for key, value in EVALUATE_CHANGES.items()),
     *(case for case in (*CONTESTANT_CHANGES.values(), *EXPERIMENT_CHANGES.values()) if case),

@@ -15,7 +15,8 @@ import pytest
 from data.errors import ConfigError
 from factories import is_set_up
 from scripts import from_make
-from scripts.from_make import LISTS, MODULES, SWITCHES, TARGET, VALUES, arguments_of, program_of, settings_of
+from scripts.from_make import LISTS, SWITCHES, TARGET, VALUES, arguments_of, program_of, settings_of
+from scripts.main import MODULES
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")

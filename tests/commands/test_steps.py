@@ -25,7 +25,7 @@ from data.files import read_json
 from model import checkpoint
 from scripts import sample
 from tokenizer.bpe import BPETokenizer
-from tokenizer.load import load_tokenizer
+from tokenizer.loading import load_tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -246,6 +246,24 @@ def test_ppmd_can_be_decompressed() -> None:
     assert pyppmd.Ppmd7Decoder(8, ppmd.MEMORY_MIB << 20).decode(packed, len(raw)) == raw
 
 
+@pytest.mark.skipif(ppmd.installed_version() is None, reason="pyppmd is not installed")
+def test_ppmd_figures_are_those_of_the_streaming_encoder() -> None:
+    import pyppmd
+
+    splits = make_splits()
+    raw = {name: split.text.encode("utf-8") for name, split in splits.items()}
+
+    def size(data: bytes, order: int) -> int:
+        encoder = pyppmd.Ppmd7Encoder(order, ppmd.MEMORY_MIB << 20)
+        return len(encoder.encode(data)) + len(encoder.flush())
+
+    for found, before in ((ppmd.alone(splits), b""), (ppmd.after_train(splits), raw["train"])):
+        order = int(found.note.partition("order ")[2].partition(",")[0])
+        added = size(before + raw["test"], order) - (size(before, order) if before else 0)
+        assert found.bits_per_char == 8 * added / len(splits["test"].text)
+        assert f"{added:,} bytes" in found.note
+
+
 def test_context_lowers_the_bits() -> None:
     splits = make_splits()
     assert baselines.n_gram(splits).bits_per_char < baselines.order_0(splits).bits_per_char - 1

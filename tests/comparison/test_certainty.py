@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from compare.baselines.leads import lead_over
 from compare.certainty import intervals
 from compare.certainty.conditions import CANNOT_BE_SAID, HOLDS, condition_of, exit_code
 from compare.certainty.decision import decide
@@ -261,6 +262,22 @@ def test_too_little_training_comes_first() -> None:
     alone, said = outcome_of({"char": KNOWN["char"]})
     assert said == "char is the only contestant." and "nobody to compare" in how_sure(alone)[0]
     assert as_json(certainty, test_chars=7, budget="b", stronger=["xz"])["stronger_than_all_models"] == ["xz"]
+
+
+def test_the_lead_of_a_baseline_is_paired_by_document_where_it_has_a_figure_for_each() -> None:
+    """A lead that is the same on every document has no variance over text; a single figure has the model's."""
+    runs = [evaluation_of([[nats] * 40 for nats in (1.0, 2.0, 3.0)]) for _ in range(2)]
+    nats = np.repeat([0.9, 1.9, 2.9], 40)
+    rate = float(nats.mean()) / math.log(2)
+    paired, alone = lead_over(runs, rate, nats), lead_over(runs, rate)
+    assert paired is not None and alone is not None
+    assert (paired.low, paired.high) == pytest.approx((0.1 / math.log(2),) * 2, abs=1e-6)
+    half_width = 4.302653 / math.log(2) / math.sqrt(3)  # t quantile of two degrees of freedom times sd / sqrt(3)
+    assert (alone.high - alone.low) / 2.0 == pytest.approx(half_width, rel=1e-5)
+    [one] = [lead_over(runs[:1], rate, nats)]
+    assert one is not None
+    assert (one.high - one.low) / 2.0 == pytest.approx(1.959964 * ASSUMED_SEED_SD, rel=1e-5)
+    assert lead_over([evaluation_of([[1.0] * 40])], rate) is None
 
 
 # ---- what would decide ----

@@ -50,7 +50,7 @@ def comparison_of(names: list[str], **of_all: Any) -> Comparison:
         certainty=Certainty(12, 3, (1, 2), spreads, tuple(pairs), baseline=names[0]),
         rows=tuple(replace(row_of(entry), **of_all) for entry in entries),
         not_held_equal=(f"tokens seen: {', '.join(f'{name} 1' for name in names)}",),
-        baselines=(BaselineLine("xz after train", 1.9, "what test adds to train"),),
+        baselines=(BaselineLine("xz after train", 1.9, "what test adds to train", Interval(0.05, 0.15)),),
         details=Details(
             where_bits_go=WhereBitsGo("", "", 0, {}, (), (), "", (), "", (), "", Unseen(0, (), 0, {}, {}, {})),
             intrinsic={},

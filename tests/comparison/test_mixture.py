@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from compare.baselines.mixture import best_weight, mixed_nats, mixture_of
+from compare.baselines.mixture import Mixture, best_weight, mixed_nats, mixture_of, share_of_model
 from compare.baselines.ngram_search import NGram
+from compare.certainty.intervals import Interval
 from data.errors import ReportError
 from data.files import sha256_text
 from data.splits import Split
@@ -79,3 +80,24 @@ def test_known_answers(size: int, unit: str) -> None:
 
     with pytest.raises(ReportError, match="m was scored on another val text"):
         mixture_of("m", [dict.fromkeys(splits, evaluation(2.0, "other", size))], ngram(), splits)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [(0.05, 0.15, "adds"), (-0.05, 0.25, "undecided"), (-0.2, 0.009, "nothing"), (0.0, 0.0, "nothing")],
+)
+def test_three_outcomes(low: float, high: float, outcome: str) -> None:
+    mixture = Mixture("m", "character", 0.5, 2.1, 2.0, 2.0 - (low + high) / 2.0, Interval(low, high))
+    assert mixture.outcome == outcome
+    assert ("adds nothing" in mixture.sentence) == (outcome == "nothing")
+    assert ("is not decided" in mixture.sentence) == (outcome == "undecided")
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.2, 0.9, 1.0])
+@pytest.mark.parametrize("num_chars", [1, np.arange(1, 51)])
+def test_the_share_of_the_model_is_the_derivative_of_the_mixture(weight: float, num_chars: np.ndarray | int) -> None:
+    model, other = np.random.default_rng(1).exponential(2.0, (2, 50))
+    step, total = 1e-6, np.sum(np.broadcast_to(num_chars, 50))
+    up, down = (mixed_nats(model + sign * step * num_chars, other, weight).sum() for sign in (1, -1))
+    share = share_of_model(mixed_nats(model, other, weight), model, weight, num_chars)
+    assert share == pytest.approx((up - down) / (2 * step) / total, abs=1e-6)

@@ -17,6 +17,7 @@ import pytest
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare import report
 from compare.baselines.scores import BASELINES
+from compare.certainty.intervals import Interval
 from compare.experiment import Experiment, load_experiment
 from compare.grids.sweep import sweep_of
 from compare.marginal.estimate import VERSION as MARGINAL_VERSION
@@ -176,7 +177,7 @@ def test_the_pair_and_the_verdict_are_those_of_the_means(finished: Finished) -> 
 
 def test_verdict_json_is_the_verdict_for_programs(finished: Finished) -> None:
     summary, found = finished.summary, read_json(finished.folder / "verdict.json")
-    assert (found["version"], found["answer"], found["baseline"]) == (1, summary["answer"], "char")
+    assert (found["version"], found["answer"], found["baseline"]) == (2, summary["answer"], "char")
     assert found["stronger_than_all_models"] == summary["stronger"]
     assert (found["documents"], found["seeds"], found["training_noise"]) == (2, [1, 2], "measured")
     [pair], [own] = found["pairs"], summary["statistics"]["pairs"]
@@ -306,19 +307,22 @@ def test_baselines_that_need_fewer_bits_name_whom_they_beat(finished: Finished) 
     for one, line in zip(summary["baselines"], printed, strict=True):
         beaten = [name for name in NAMES if bits[name] > one["bits_per_char"]]
         words = f" fewer bits than {', '.join(beaten)}" if beaten else ""
+        if len(beaten) == len(NAMES):
+            lead = Interval(**one["lead"])
+            words += f"; lead over the best {lead} (95 %{'' if lead.low > 0.0 else ', not decided'})"
         assert " ".join(line.split()) == f"{one['name']} {one['bits_per_char']:.4f}{words}"
     low, high = sorted(bits.values())
-    made_up = tuple(BaselineLine("x", value, "") for value in (low - 0.1, low, (low + high) / 2, high))
+    made_up = tuple(BaselineLine("x", value, "", None) for value in (low - 0.1, low, (low + high) / 2, high))
     worse = max(NAMES, key=lambda name: bits[name])
     found = baseline_lines(comparison_text(replace(finished.comparison, baselines=made_up))).split("\n")
     ends = [line.partition("fewer bits than ")[2] for line in found]
-    assert ends == [", ".join(NAMES), worse, worse, ""]  # an equal figure beats nobody
+    of_all = f"{', '.join(NAMES)}; no interval of the lead"
+    assert ends == [of_all, worse, worse, ""]  # an equal figure beats nobody
 
 
 def test_baselines_are_stronger_only_if_they_beat_every_contestant(finished: Finished) -> None:
-    low, high = sorted(row.bits_per_char for row in finished.comparison.rows)
-    figures = {"uniform": low - 1, "order-0": low - 1, "xz": low - 0.1, "bz2": low, "gzip": (low + high) / 2}
-    made_up = tuple(BaselineLine(name, value, "") for name, value in figures.items())
+    leads = {"uniform": Interval(0.5, 1.5), "xz": Interval(0.05, 0.15), "bz2": Interval(-0.05, 0.15), "gzip": None}
+    made_up = tuple(BaselineLine(name, 1.0, "", lead) for name, lead in leads.items())
     assert replace(finished.comparison, baselines=made_up).stronger == ("xz",)
 
 

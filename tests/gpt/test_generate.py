@@ -11,6 +11,11 @@ from model_helpers import ByteTable, CharTable, tiny_model
 CHARS = CharTable("\nabcdefghij")
 
 
+def scripted(model, tokenizer, prompt, **settings):
+    """What the plain path draws: a scripted model has no keys and values to keep."""
+    return generate(model, tokenizer, prompt, cache=False, **settings)
+
+
 class Scripted(MiniGPT):
     """Continues with the given ids, whatever came before; remembers its inputs."""
 
@@ -20,10 +25,10 @@ class Scripted(MiniGPT):
 
     def hidden(self, ids):
         self.seen.append(ids[0].tolist())
-        return torch.zeros(*ids.shape, 1)
+        return torch.zeros(*ids.shape, 1)  # (1, T, 1)
 
     def logits(self, hidden):
-        return nn_one_hot(self.script[len(self.seen) - 1], self.config.vocab_size)
+        return nn_one_hot(self.script[len(self.seen) - 1], self.config.vocab_size)[None]
 
 
 def nn_one_hot(index, size):
@@ -40,24 +45,24 @@ def random_model():
 
 def test_the_continuation_is_streamed_character_by_character():
     model = Scripted(11, CHARS.encode("bad\n"))
-    assert list(generate(model, CHARS, "a", num_tokens=4)) == ["b", "a", "d", "\n"]
+    assert list(scripted(model, CHARS, "a", num_tokens=4)) == ["b", "a", "d", "\n"]
 
 
 def test_bytes_of_an_unfinished_character_are_held_back():
     tokens = ByteTable()
     model = Scripted(256, tokens.encode("é😀x"))
-    assert list(generate(model, tokens, "a", num_tokens=7)) == ["é", "😀", "x"]
+    assert list(scripted(model, tokens, "a", num_tokens=7)) == ["é", "😀", "x"]
 
 
 def test_a_text_that_ends_inside_a_character_ends_with_a_replacement():
     tokens = ByteTable()
     model = Scripted(256, tokens.encode("a😀")[:4])
-    assert list(generate(model, tokens, "a", num_tokens=4)) == ["a", "\ufffd"]
+    assert list(scripted(model, tokens, "a", num_tokens=4)) == ["a", "\ufffd"]
 
 
 def test_invalid_bytes_are_replaced_and_the_rest_survives():
     model = Scripted(256, [128, ord("a")])
-    assert "".join(generate(model, ByteTable(), "a", num_tokens=2)) == "\ufffda"
+    assert "".join(scripted(model, ByteTable(), "a", num_tokens=2)) == "\ufffda"
 
 
 def test_temperature_zero_takes_the_likeliest_whatever_the_seed():
@@ -114,14 +119,15 @@ def test_top_k_above_the_vocabulary_is_no_limit():
 
 def test_an_empty_prompt_starts_after_a_newline():
     model = Scripted(11, CHARS.encode("ab"))
-    list(generate(model, CHARS, "", num_tokens=2))
+    list(scripted(model, CHARS, "", num_tokens=2))
     assert model.seen == [CHARS.encode("\n"), CHARS.encode("\na")]
 
 
-def test_of_a_long_prompt_the_last_block_counts():
-    model = Scripted(11, CHARS.encode("ab"))
-    list(generate(model, CHARS, "abcdefghijabc", num_tokens=2))
-    assert model.seen == [CHARS.encode("fghijabc"), CHARS.encode("ghijabca")]
+def test_of_a_long_prompt_the_last_block_counts_and_then_the_window_moves_on_by_half_a_block():
+    model = Scripted(11, CHARS.encode("abcdef"))
+    list(scripted(model, CHARS, "abcdefghijabc", num_tokens=6))
+    seen = ["fghijabc", "jabca", "jabcab", "jabcabc", "jabcabcd", "abcde"]
+    assert model.seen == [CHARS.encode(text) for text in seen]
 
 
 def test_unknown_characters_raise_the_tokenizers_error_at_once():
@@ -130,10 +136,18 @@ def test_unknown_characters_raise_the_tokenizers_error_at_once():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"num_tokens": -1}, {"num_tokens": 1, "temperature": -1.0}, {"num_tokens": 1, "top_k": 0}]
+    "settings",
+    [
+        {"num_tokens": -1},
+        {"num_tokens": 1, "temperature": -1.0},
+        {"num_tokens": 1, "top_k": 0},
+        {"num_tokens": 1, "top_p": 0.0},
+        {"num_tokens": 1, "top_p": 1.5},
+        {"num_tokens": 1, "stop": ["ab", ""]},
+    ],
 )
 def test_settings_out_of_range_are_refused_at_once(settings):
-    with pytest.raises(ConfigError, match=r"must be (0 or )?at least"):
+    with pytest.raises(ConfigError, match=r"must be (0 or )?at (least|most)|stop string is empty"):
         generate(random_model(), CHARS, "a", **settings)
 
 

@@ -28,7 +28,7 @@ from model_helpers import tiny_model
 from page_helpers import full_page
 from tokenizer.char import CharTokenizer
 from tokenizer.interop import load_gpt2
-from tokenizer.load import load_tokenizer
+from tokenizer.loading import load_tokenizer
 from tokenizer.studies.trace_text import visible as traced
 
 HIDDEN = [
@@ -251,7 +251,7 @@ def test_case_54_a_sample_is_escaped_on_a_terminal_only(
     monkeypatch.setattr(cli, "experiment_of", lambda _arguments: None)
     monkeypatch.setattr(sample, "load_tokenizer", lambda _path: None)
     monkeypatch.setattr(checkpoint, "load_model", lambda *_arguments: (None, None))
-    monkeypatch.setattr(sample, "generate", lambda *_arguments, **_options: iter(["\x1b[31m", "\nb"]))
+    monkeypatch.setattr(sample, "pieces_of", lambda *_arguments, **_options: iter(["\x1b[31m", "\nb"]))
     monkeypatch.setattr(sys, "argv", ["sample", "--prompt", "a"])
     monkeypatch.setattr(sys, "stdout", screen)
     sample.main()

@@ -25,11 +25,13 @@ from tokenizer.studies import study as module
 from tokenizer.studies.study import (
     EXAMPLES,
     GPT2,
+    OWN_WORDS,
     STUDIED_PATTERNS,
     StudyConfig,
     context_coverage,
     cut,
     glued_tokens,
+    own_words,
     prefix_limits,
     run_study,
     study_inputs,
@@ -125,6 +127,23 @@ def test_half_a_character_is_no_letter() -> None:
     assert glued_tokens(tokenizer) == [257]
 
 
+@pytest.mark.parametrize(
+    ("text", "frequent", "rare"),
+    [
+        ("ποταμός και πύργος, ποταμός\n", ("ποταμός", " πύργος", " ποταμός"), ()),
+        ("河流。河流。" + "字" * 30, ("字" * 20,), ()),
+        ("한국어 문장입니다 " * 2 + "a" * 40 + " bb", (" 문장입니다", " " + "a" * 19), ()),
+        ("a b a", ("a", " b", " a"), ()),
+        ("1 2 3 …\n", (), ()),
+        (" aaaa" * 2 + " bbbb" * 2 + " cccc" * 2 + " dddd" * 2 + " eeee" * 2 + " longest ffff longer",
+         (" aaaa", " bbbb", " cccc", " dddd", " eeee"), (" longest", " longer", " ffff")),
+    ],
+)  # fmt: skip
+def test_words_of_the_corpus_itself(text: str, frequent: tuple[str, ...], rare: tuple[str, ...]) -> None:
+    found = own_words(text)
+    assert found == {group: words for group, words in zip(OWN_WORDS, (frequent, rare), strict=True) if words}
+
+
 def test_cuts_join_to_the_text_and_spell_bytes() -> None:
     tokenizer = byte_bpe([("Ġ", "d"), ("o", "n")])
     assert cut(tokenizer, " don't") == [" d", "on", "'", "t"]
@@ -212,7 +231,8 @@ def test_one_table_serves_all_sizes(study: dict[str, Any]) -> None:
 
 def test_every_example_is_cut_by_every_vocabulary(study: dict[str, Any]) -> None:
     for vocabulary in study["vocabularies"].values():
-        assert {group: tuple(row["text"] for row in rows) for group, rows in vocabulary["cuts"].items()} == EXAMPLES
+        found = {group: tuple(row["text"] for row in rows) for group, rows in vocabulary["cuts"].items()}
+        assert found == own_words(SPLITS["test"].text) | EXAMPLES
         for rows in vocabulary["cuts"].values():
             for row in rows:
                 assert "".join(row["tokens"]) == row["text"] or any("\\x" in token for token in row["tokens"])

@@ -126,7 +126,7 @@ def test_messages(tmp_path):
         assert kind == "done", seen
         assert seen["first"] == "by process 0" and seen["from_main"] == 2.5
         assert seen["agree"] == (1.0, "SIGTERM"), rank
-        assert seen["sums"] == (1.0, [[[3.0] * 3] * 2, 2.0])
+        assert seen["sums"] == (1.0, [3.0, 2.0])
         assert "the processes differ in their numbers (0 to 1)" in seen["difference"]
         said = ("ProcessLostError: process 0 stops: another process has failed, and says why",
                 "DataError: only process 1 sees this")  # fmt: skip
@@ -136,8 +136,8 @@ def test_messages(tmp_path):
 def test_alone_nothing_is_sent():
     alone = Processes()
     assert alone.is_main and alone.agree(2.0, "SIGINT") == (2.0, "SIGINT")
-    gradients = [torch.ones(2)]
-    assert alone.sum_gradients(1.5, gradients) == (1.5, gradients)
+    gradient = torch.ones(2)
+    assert alone.sum_gradient(1.5, gradient) == 1.5 and gradient.tolist() == [1.0, 1.0]
     assert alone.from_main(lambda: 3.0) == 3.0 and alone.main_first(lambda: "x") == "x"
     done = []
     alone.only_main(lambda: done.append(1))

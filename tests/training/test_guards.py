@@ -34,6 +34,7 @@ from model import checkpoint
 from model.report import evaluate_contestant
 from model.run_spec import RunSpec
 from model.training.device import explain_out_of_memory, is_out_of_memory
+from model.training.gradient import ParallelGradient
 from model.training.interrupt import TrainingInterrupted
 from model.training.loop import Run
 from model.training.metrics import MetricsLog
@@ -277,16 +278,15 @@ def test_a_read_only_folder_is_named_with_the_cause() -> None:
 def test_a_gradient_that_is_not_finite_stops_the_run_before_it_reaches_the_weights(
     house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
 ) -> None:
-    clip, calls = torch.nn.utils.clip_grad_norm_, []
+    clip, calls = ParallelGradient.clip, []
 
-    def spoil(parameters: Any, *arguments: Any, **options: Any) -> torch.Tensor:
-        chosen = list(parameters)
+    def spoil(gradient: ParallelGradient, longest: float) -> float:
         calls.append(1)
         if len(calls) == 8:
-            chosen[0].grad[0, 0] = value
-        return clip(chosen, *arguments, **options)
+            gradient.gradient[0] = value
+        return clip(gradient, longest)
 
-    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", spoil)
+    monkeypatch.setattr(ParallelGradient, "clip", spoil)
     with pytest.raises(ConfigError) as caught:
         run(house, tmp_path)
     message = str(caught.value)

@@ -7,7 +7,7 @@ import torch
 
 from model.gpt import MiniGPT
 from model.settings import TrainConfig
-from model.training.optimizer import Muon, Optimizers, orthogonalize
+from model.training.optimizer import Muon, Optimizers, adamw, orthogonalize
 from model_helpers import tiny_model
 
 
@@ -15,7 +15,7 @@ from model_helpers import tiny_model
 def test_orthogonalised_singular_values_are_near_one_and_directions_are_kept(shape):
     torch.manual_seed(0)
     matrices = torch.randn(3, *shape)
-    for matrix, out in zip(matrices, orthogonalize(matrices), strict=True):
+    for matrix, out in zip(matrices, orthogonalize([matrices])[0], strict=True):
         u, _, v = torch.linalg.svd(matrix, full_matrices=False)
         assert out.shape == shape
         core = u.T @ out @ v.T  # diagonal: the same singular vectors
@@ -28,49 +28,91 @@ def test_orthogonalising_does_not_depend_on_the_length():
     torch.manual_seed(1)
     matrices = torch.randn(2, 6, 9)
     shorter = matrices * torch.tensor([1e-4, 3.0])[:, None, None]
-    torch.testing.assert_close(orthogonalize(shorter), orthogonalize(matrices), rtol=1e-2, atol=1e-3)
+    torch.testing.assert_close(orthogonalize([shorter]), orthogonalize([matrices]), rtol=1e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize("shapes", [[(4, 6)], [(6, 4)], [(4, 6), (5, 5), (6, 4), (4, 6)]])
+@pytest.mark.parametrize("size", [1e-30, 1e-18, 1e-8, 1.0, 1e8, 1e15])
+def test_orthogonalising_holds_gradients_of_any_size(size):
+    torch.manual_seed(1)
+    matrices = torch.randn(2, 6, 9)
+    found = orthogonalize([matrices * size])[0]
+    assert torch.isfinite(found).all()
+    if size >= 1e-6:
+        torch.testing.assert_close(found, orthogonalize([matrices])[0], rtol=1e-2, atol=1e-3)
+
+
+def test_a_gradient_of_zero_moves_nothing():
+    assert torch.equal(orthogonalize([torch.zeros(2, 3, 5)])[0], torch.zeros(2, 3, 5))
+
+
+@pytest.mark.parametrize("shapes", [[(1, 4, 6)], [(2, 6, 4)], [(2, 4, 6), (1, 5, 5), (3, 6, 4)]])
 def test_muons_step_is_the_formula_for_matrices_lying_standing_and_together(shapes):
     torch.manual_seed(2)
-    weights = [torch.nn.Parameter(torch.randn(shape)) for shape in shapes]
-    wanted = [weight.detach().clone() for weight in weights]
+    weights = [torch.randn(shape) for shape in shapes]
+    wanted = [weight.clone() for weight in weights]
     momenta = [torch.zeros(shape) for shape in shapes]
-    muon = Muon(weights, lr=0.1, weight_decay=0.5)
+    muon = Muon(weights, [torch.zeros(shape) for shape in shapes], weight_decay=0.5)
     for _ in range(2):
-        for weight in weights:
-            weight.grad = torch.randn(weight.shape)
-        muon.step()
-        for number, (rows, columns) in enumerate(shapes):
-            gradient = weights[number].grad
-            momenta[number] = 0.95 * momenta[number] + 0.05 * gradient
-            ahead = 0.05 * gradient + 0.95 * momenta[number]
+        gradients = [torch.randn(shape) for shape in shapes]
+        muon.step(gradients, 0.1)
+        for number, (_, rows, columns) in enumerate(shapes):
+            momenta[number] = 0.95 * momenta[number] + 0.05 * gradients[number]
+            ahead = 0.05 * gradients[number] + 0.95 * momenta[number]
             is_tall = rows > columns
-            move = orthogonalize((ahead.T if is_tall else ahead)[None])[0]
+            move = orthogonalize([ahead.mT if is_tall else ahead])[0]
             length = 0.1 * 0.2 * max(rows, columns) ** 0.5
-            wanted[number] = wanted[number] * (1 - 0.1 * 0.5) - length * (move.T if is_tall else move)
+            wanted[number] = wanted[number] * (1 - 0.1 * 0.5) - length * (move.mT if is_tall else move)
     for weight, value in zip(weights, wanted, strict=True):
-        torch.testing.assert_close(weight.detach(), value)
+        torch.testing.assert_close(weight, value, rtol=1e-4, atol=1e-5)
 
 
-def test_muon_takes_the_matrices_of_the_blocks_and_adamw_everything_else():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])  # the kernel, and the formula by operations
+def test_adamw_is_torchs(dtype):
+    torch.manual_seed(3)
+    weights = torch.randn(1001, dtype=dtype)
+    wanted = torch.nn.Parameter(weights.clone())
+    theirs = torch.optim.AdamW([wanted], lr=1e-2, betas=(0.8, 0.97), weight_decay=0.3)
+    moments = torch.zeros_like(weights), torch.zeros_like(weights)
+    for step in range(1, 6):
+        wanted.grad = torch.randn(1001, dtype=dtype)
+        theirs.step()
+        adamw(weights, wanted.grad, moments, betas=(0.8, 0.97), step=step, learning_rate=1e-2, weight_decay=0.3)
+    torch.testing.assert_close(weights, wanted.detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_the_array_holds_hidden_matrices_then_tables_then_vectors_and_weights_are_views_of_it():
     model = MiniGPT(tiny_model(11))
-    muon, adamw = Optimizers(model, TrainConfig(optimizer="muon")).all
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    optimizers = Optimizers(model, TrainConfig(optimizer="muon"))
     names = {parameter: name for name, parameter in model.named_parameters()}
-    own = {names[p] for group in muon.param_groups for p in group["params"]}
-    rest = {names[p] for group in adamw.param_groups for p in group["params"]}
-    assert own == {name for name in names.values() if name.startswith("blocks.") and names and "norm" not in name
-                   and name.endswith("weight")}  # fmt: skip
-    assert own | rest == set(names.values()) and not own & rest
+    order = [names[parameter] for parameter in optimizers.layout.parameters]
+    assert sorted(order) == sorted(names.values())
+    num_hidden = sum(number for number, _, _ in optimizers.layout.shapes)
+    assert set(order[:num_hidden]) == {
+        name for name in order if name.startswith("blocks.") and "norm" not in name and name.endswith("weight")
+    }
+    assert order[num_hidden : num_hidden + 2] == ["token_embedding.weight", "position_embedding.weight"]
+    assert all(model.get_parameter(name).ndim == 1 for name in order[num_hidden + 2 :])
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    optimizers.weights.zero_()
+    assert all(not parameter.any() for parameter in model.parameters())
 
 
-def test_adamw_alone_decays_what_has_two_dimensions():
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_what_has_two_dimensions_decays_and_nothing_else(optimizer):
     model = MiniGPT(tiny_model(11))
-    (adamw,) = Optimizers(model, TrainConfig(weight_decay=0.3)).all
-    decayed, plain = adamw.param_groups
-    assert decayed["weight_decay"] == 0.3 and all(p.ndim == 2 for p in decayed["params"])
-    assert plain["weight_decay"] == 0.0 and all(p.ndim == 1 for p in plain["params"])
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(1.0).grad = torch.zeros_like(parameter)
+    Optimizers(model, TrainConfig(weight_decay=0.3, optimizer=optimizer)).step(0.1)
+    for name, parameter in model.named_parameters():
+        wanted = 0.97 if parameter.ndim == 2 else 1.0
+        torch.testing.assert_close(parameter.detach(), torch.full_like(parameter, wanted), msg=name)
+
+
+def test_a_step_without_a_gradient_is_refused():
+    with pytest.raises(ValueError, match="backward"):
+        Optimizers(MiniGPT(tiny_model(11)), TrainConfig()).step(0.1, torch.zeros(3))
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])

@@ -31,11 +31,9 @@ from numba.core import caching, cgutils
 from numba.extending import intrinsic
 from numba.misc.appdirs import AppDirs
 
-import tokenizer
-
 logger = logging.getLogger(__name__)
 
-_PACKAGES = Path(tokenizer.__file__).parent.parent
+_PACKAGES = Path(__file__).parents[2]
 _HAS_KERNELS = re.compile(rb"from tokenizer(\.\w+)*\.jit import")
 _OTHERS_MAY_WRITE = 0o022
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from data.clean import is_divided_by_spaces
 from data.errors import ReportError, TokenizerError
-from tokenizer.base import Int64Array, Tokenizer
+from tokenizer.base import Int64Array, Tokenizer, token_lengths
 from tokenizer.bpe import BPETokenizer
 from tokenizer.studies.study import EXAMPLES, cut, glued_tokens
 from tokenizer.studies.trace import spelled
@@ -79,18 +79,26 @@ class Intrinsic:
 
 
 def intrinsic_of(
-    tokenizer: Tokenizer, ids: Int64Array, text: str, *, embedding_parameters: int, all_parameters: int
+    tokenizer: Tokenizer,
+    ids: Int64Array,
+    text: str,
+    *,
+    embedding_parameters: int,
+    all_parameters: int,
+    document_offsets: Int64Array | None = None,
 ) -> Intrinsic:
     """The intrinsic numbers of one contestant.
 
     `ids` (n,) are the test split's, `text` is what they stand for; the parameters are those of the contestant's model.
+    `document_offsets` (D+1,) say where its documents begin in `ids`; None means one document.
     A word is a run of characters that are not white space, as for the word perplexity; `tokens_per_word` is None for a
     text without one, and for a text that is not divided by spaces. `chars_in_128_tokens` is the mean over the text.
     `renyi_efficiency` divides by the logarithm of the whole vocabulary, tokens that the text never uses included.
     Raises ReportError for an empty text, ids that are not those of the text, and parameters that do not fit together.
     """
     num_bytes = len(text.encode("utf-8"))
-    _check(tokenizer, ids, len(text), num_bytes)
+    offsets = np.array([0, len(ids)]) if document_offsets is None else document_offsets
+    _check(tokenizer, ids, offsets, (len(text), num_bytes))
     if not 0 <= embedding_parameters <= all_parameters or all_parameters == 0:
         raise ReportError(
             f"{embedding_parameters:,} embedding parameters cannot be a part of {all_parameters:,} in all; "
@@ -128,7 +136,7 @@ def renyi_efficiency(counts: Int64Array, alpha: float = RENYI_ALPHA) -> float | 
     return entropy / math.log(len(counts))
 
 
-def _check(tokenizer: Tokenizer, ids: Int64Array, num_chars: int, num_bytes: int) -> None:
+def _check(tokenizer: Tokenizer, ids: Int64Array, document_offsets: Int64Array, wanted: tuple[int, int]) -> None:
     """Raise ReportError unless the ids have the lengths of the text."""
     if not len(ids):
         raise ReportError("the test split is empty: its tokens have no intrinsic numbers; give it text")
@@ -137,11 +145,11 @@ def _check(tokenizer: Tokenizer, ids: Int64Array, num_chars: int, num_bytes: int
             f"the test split holds ids {ids.min()} to {ids.max()}, but the tokenizer's vocabulary is "
             f"{tokenizer.vocab_size}; encode the split again"
         )
-    found = int(tokenizer.token_num_chars[ids].sum()), int(tokenizer.token_num_bytes[ids].sum())
-    if found != (num_chars, num_bytes):
+    num_chars, num_bytes = (int(lengths.sum()) for lengths in token_lengths(tokenizer, ids, document_offsets))
+    if (num_chars, num_bytes) != wanted:
         raise ReportError(
-            f"the ids stand for {found[0]:,} characters and {found[1]:,} bytes, but the test text has {num_chars:,} "
-            f"and {num_bytes:,}; encode the split again"
+            f"the ids stand for {num_chars:,} characters and {num_bytes:,} bytes, but the test text has {wanted[0]:,} "
+            f"and {wanted[1]:,}; encode the split again"
         )
 
 

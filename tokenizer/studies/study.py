@@ -5,7 +5,8 @@ patterns `gpt2`, `space` and `none`, and looked at on held-out text; GPT-2's own
 is returned as plain values, so that the page of text and the picture are made from the same file.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -35,10 +36,15 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 }
 """Words stand as in running text, with the space before them."""
 
-_FORMAT = 2  # raise it when the figures are computed differently, so that old results are made again
+OWN_WORDS = ("frequent in this corpus", "rare in this corpus")
+_FORMAT = 3  # raise it when the figures are computed differently, so that old results are made again
 _NUM_BYTES = 256
 _GLUED = regex.compile(r"\p{L}.*[\p{P}\p{S}]|[\p{P}\p{S}].*\p{L}", regex.DOTALL)
 _PERCENTILES = (5, 50, 95)
+_WORD = regex.compile(r" ?[\p{L}\p{M}]+")
+_NUM_OWN = 5
+_LONGEST_WORD = 20  # characters; scripts without spaces have runs of any length
+_SHORTEST_WORD = 4
 
 
 @dataclass(frozen=True)
@@ -85,15 +91,18 @@ def run_study(
     The three splits are those of one corpus; `contestants` are the tokenizers whose context is measured.
     """
     held_out = {name: splits[name] for name in HELD_OUT}
+    examples = own_words(splits["test"].text) | EXAMPLES
     vocabularies: dict[str, Any] = {}
     for pattern in STUDIED_PATTERNS:
         echo(f"study: learning {config.num_merges:,} merges with split pattern {pattern}")
         tokenizer, stop_reason = _learn(pattern, splits, config)
         echo(f"study: measuring {tokenizer.vocab_size:,} tokens on held-out text")
-        vocabularies[pattern] = {"stop_reason": stop_reason} | _study_vocabulary(tokenizer, held_out, config.width)
+        vocabularies[pattern] = {"stop_reason": stop_reason} | _study_vocabulary(
+            tokenizer, held_out, config.width, examples
+        )
     if gpt2:
         echo(f"study: measuring {GPT2} {gpt2.vocab_size:,} tokens")
-        vocabularies[GPT2] = {"stop_reason": None} | _study_vocabulary(gpt2, held_out, config.width)
+        vocabularies[GPT2] = {"stop_reason": None} | _study_vocabulary(gpt2, held_out, config.width, examples)
     return {
         "inputs": study_inputs(config, splits, contestants, gpt2),
         "texts": {
@@ -134,7 +143,27 @@ def _learn(
     return tokenizer, training.stop_reason
 
 
-def _study_vocabulary(tokenizer: BPETokenizer, held_out: Mapping[str, Split], width: int) -> dict[str, Any]:
+def own_words(text: str) -> dict[str, tuple[str, ...]]:
+    """Words of `text` itself: the most frequent ones, and the longest of those that occur once.
+
+    A word is a run of letters with the space before it, cut at 20 characters; short ones count only where there are
+    no others. Where no word is left for a group, the group is left out.
+
+    >>> own_words("one river, one tower and one extraordinary river")["frequent in this corpus"]
+    (' river', ' tower', ' extraordinary')
+    """
+    counts = Counter(word[:_LONGEST_WORD] for word in _WORD.findall(text))
+    long = Counter({word: count for word, count in counts.items() if len(word.strip()) >= _SHORTEST_WORD})
+    counts = long or counts
+    frequent = tuple(word for word, _ in counts.most_common(_NUM_OWN))  # of equal counts the first in the text
+    once = [word for word, count in counts.items() if count == 1 and word not in frequent]
+    rare = tuple(sorted(once, key=len, reverse=True)[:_NUM_OWN])
+    return {group: words for group, words in zip(OWN_WORDS, (frequent, rare), strict=True) if words}
+
+
+def _study_vocabulary(
+    tokenizer: BPETokenizer, held_out: Mapping[str, Split], width: int, examples: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
     base_size = len(tokenizer.base_tokens)
     prefixes = []
     uses: dict[str, Int64Array] = {}
@@ -159,7 +188,7 @@ def _study_vocabulary(tokenizer: BPETokenizer, held_out: Mapping[str, Split], wi
         "glued": _glued(tokenizer, uses),
         "cuts": {
             group: [{"text": text, "tokens": cut(tokenizer, text)} for text in texts]
-            for group, texts in EXAMPLES.items()
+            for group, texts in examples.items()
         },
     }
 

@@ -6,7 +6,10 @@ from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import ByteTokenizer
 from tokenizer.char import CharTokenizer
-from tokenizer.stored import StoredTokenizer, named, read_tokenizer_file
+from tokenizer.foreign.make import CLASSES, from_contents
+from tokenizer.stored import StoredTokenizer, checked, named, read_contents
+
+FOREIGN_TYPES = tuple(CLASSES)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -15,8 +18,11 @@ def load_tokenizer(path: Path) -> Tokenizer:
     Types, counts, the existence of every merge's halves, duplicates and the stored fingerprint are checked.
     Raises TokenizerError: one sentence, what is wrong and where; and DataError for a file that may not be read.
     """
-    stored = read_tokenizer_file(path)
+    contents = read_contents(path)
     with named(path):
+        if isinstance(contents, dict) and contents.get("type") in FOREIGN_TYPES:
+            return from_contents(contents)
+        stored = checked(contents)
         tokenizer = _build(stored)
         stored.check(tokenizer)
     return tokenizer

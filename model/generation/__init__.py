@@ -1,0 +1,1 @@
+"""Generation step by step: the model with a cache, the drawing of tokens, and the text that they make."""
