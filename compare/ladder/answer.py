@@ -236,13 +236,13 @@ def _word(pair: PairAnswer, expected: Expected, times: int) -> tuple[Word, str]:
     whole, needed = pair.gaps[-1], least_probability(times)
     stays = expected.first_better if whole.difference <= 0 else 1.0 - expected.first_better
     if whole.interval is not None and whole.interval.is_within(pair.margin):
-        return "unsaid", f"they are equal at this budget: a difference up to {pair.margin:.3f} is none"
+        return "unsaid", f"they are equal at the whole budget: a difference up to {pair.margin:.3f} is none"
     if not whole.is_decided or abs(whole.difference) < pair.margin:
-        return "unsaid", "it is not decided which is better at this budget"
+        return "unsaid", "it is not decided which is better at the whole budget"
     if max(stays, 1.0 - stays) < needed:
         return "unsaid", f"neither order has a probability of {needed:g}"
     if any(_is_other_side(test) for test in pair.back_tests):
-        return "unsaid", "the same forecast from smaller budgets named the wrong one for this budget"
+        return "unsaid", "the same forecast from smaller budgets named the wrong one for the whole budget"
     if stays >= needed:
         if len(sign_changes(pair.gaps)) > 1:
             return "unsaid", "the order has changed more than once between the measured budgets"

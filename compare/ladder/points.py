@@ -78,7 +78,8 @@ class Curve:
         freedom = (len(self.whole.by_seed) - 1) * len(self.points)
         if not freedom:
             return self.variance
-        return self.variance * float(t_quantile(freedom) / t_quantile(math.inf)) ** 2
+        ratio: float = t_quantile(freedom) / t_quantile(math.inf)
+        return self.variance * ratio * ratio
 
     def up_to(self, number: int) -> "Curve":
         """The curve of the first `number` points."""

@@ -63,7 +63,7 @@ def gap_picture(answer: LadderAnswer, pair: PairAnswer, order: Sequence[str]) ->
 
 
 def _axes(answer: LadderAnswer, values: Sequence[float]) -> Axes:
-    bands = [one.band for one in (*answer.curves, *answer.pairs) if one.band is not None]
+    bands = [one.band for one in answer.curves if one.band is not None]
     first = answer.amounts[0] / answer.amounts[-1]
     last = max((band.times[-1] for band in bands), default=1.0)
     margin = (last / first) ** 0.04 if last > first else 2.0
