@@ -70,7 +70,7 @@ class Curve:
         by_seed = np.array([point.by_seed for point in self.points])
         if by_seed.shape[1] == 1:
             return ASSUMED_SEED_SD**2
-        return max(float(by_seed.var(axis=1, ddof=1).mean()) / by_seed.shape[1], 1e-12)
+        return max(float(by_seed.var(axis=1, ddof=1).mean() / by_seed.shape[1]), 1e-12)
 
     @property
     def law_variance(self) -> float:

@@ -110,7 +110,7 @@ def _what_decides(pair: PairAnswer, outlook: Outlook, answer: LadderAnswer) -> s
     if abs(outlook.expected.gap.middle) < pair.margin:
         return f"the expected gap is below {pair.margin:.3f}, the smallest that counts: more budget may not decide"
     budget = amount(outlook.times * answer.amounts[-1], answer.unit)
-    return f"only a training of about {outlook.times} times this budget ({budget}) would decide"
+    return f"only a ladder up to {outlook.times} times this budget ({budget}) would measure it"
 
 
 def _percent(probability: float) -> str:
