@@ -143,7 +143,7 @@ def burnt_in(curves: Sequence[Curve], least_steps: int) -> int:
     between predicted and seen.
     """
     few = [any(curve.points[number].steps < least_steps for curve in curves) for number in range(len(curves[0].points))]
-    most = few.index(False) if False in few else len(few)
+    most = few.index(False) if False in few else len(few) - 1
     errors = {}
     for number in range(most + 1):
         tests = [test for curve in curves for test in curve_back_tests(curve.without(number))[:1]]

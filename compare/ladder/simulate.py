@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from compare.certainty.intervals import ASSUMED_SEED_SD
+from compare.ladder.answer import least_probability
 from compare.ladder.forecast import drawn_gaps, expected_gap
 from compare.ladder.law import TAU, Draws
 from compare.ladder.points import Curve, Point
@@ -42,7 +43,7 @@ class Quality:
     sign_at_whole: float
     """The sign that was measured at the whole budget is the true one at the larger budget: no forecast at all."""
     claimed: float
-    """A sign has a probability of at least 0.9."""
+    """A sign is probable enough for a word, `least_probability`."""
     claims_right: float
     """Of those, the sign is the true one."""
     coverage: float
@@ -90,7 +91,7 @@ def quality(found: Iterator[Race], times: float) -> Quality:
         one, other = race.curves
         sign.append(is_right)
         whole.append((one.whole.mean < other.whole.mean) == (true < 0.0))
-        claimed.append(max(expected.first_better, 1.0 - expected.first_better) >= 0.9)
+        claimed.append(max(expected.first_better, 1.0 - expected.first_better) >= least_probability(times))
         right.append(is_right)
         covered.append(expected.gap.low <= true <= expected.gap.high)
     is_claimed = np.array(claimed)

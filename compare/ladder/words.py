@@ -43,7 +43,12 @@ def _short(pair: PairAnswer, outlook: Outlook) -> str:
 
 
 def lines(answer: LadderAnswer) -> list[str]:
-    """What the part of the report says, one line for each fact; changes of the order within what was measured first."""
+    """What the part of the report says, one line for each fact."""
+    return [*findings(answer), *grounds(answer)]
+
+
+def findings(answer: LadderAnswer) -> list[str]:
+    """What was found, and what is expected; changes of the order within the measured budgets come first."""
     found = [line for pair in answer.pairs for line in _changes(pair, answer)]
     for pair in answer.pairs:
         found += [_multiplier(one, answer.unit) for one in pair.multipliers if one.value is not None]
@@ -51,7 +56,12 @@ def lines(answer: LadderAnswer) -> list[str]:
         return [*found, f"No forecast: {answer.no_forecast}."]
     for pair in answer.pairs:
         found += [_outlook(pair, outlook, answer) for outlook in pair.outlooks]
-    return [*found, *_checks(answer), *_limits(answer)]
+    return found
+
+
+def grounds(answer: LadderAnswer) -> list[str]:
+    """How the forecast was checked, and its limits; nothing without a forecast."""
+    return [] if answer.no_forecast else [*_checks(answer), *_limits(answer)]
 
 
 def _changes(pair: PairAnswer, answer: LadderAnswer) -> list[str]:

@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 from compare.ladder.stored import answer_from_json
 from compare.ladder.words import TITLE as BUDGETS_TITLE
 from compare.ladder.words import cells as budget_cells
+from compare.ladder.words import findings, grounds
 from compare.page.bars import forest_picture, grouped_bars, ladder, signed
 from compare.page.budgets import curves_picture, gap_picture
 from compare.page.curves import curve_picture, drawn_levels
@@ -118,7 +119,8 @@ def _budgets(stored: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
         "curves": curves_picture(answer, order),
         "gaps": [(pair, gap_picture(answer, pair, order)) for pair in answer.pairs[:_MOST_GAPS]],
         "table": budget_cells(answer),
-        "lines": stored["lines"],
+        "findings": findings(answer),
+        "grounds": grounds(answer),
         "has_forecast": any(pair.outlooks for pair in answer.pairs),
     }
 

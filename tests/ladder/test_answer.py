@@ -115,7 +115,7 @@ def test_of_equal_curves_nothing_is_said() -> None:
     answer, pair = answered(curves(NEVER[0], NEVER[0]), margin=0.012)
     assert [outlook.word for outlook in pair.outlooks] == ["unsaid"] * 2
     assert "it cannot be said yet which of char and bpe is better" in headline(answer)
-    assert "equal at this budget" in pair.outlooks[0].reason
+    assert "equal at the whole budget" in pair.outlooks[0].reason
 
 
 def test_what_cannot_be_said_names_the_budget_that_would_decide() -> None:
@@ -183,6 +183,14 @@ def test_points_of_few_steps_are_left_out_where_the_check_is_better_without() ->
     assert any("Left out of the laws" in line and "32,768 characters" in line for line in lines(answer))
     many = [Curve(one.contestant, (dataclasses.replace(one.points[0], steps=60.0), *one.points[1:])) for one in pair]
     assert answered(many)[0].left_out == ()
+
+
+@pytest.mark.parametrize("points", [1, 4, 5])
+def test_budgets_of_few_steps_alone_are_all_kept_and_named(points: int) -> None:
+    answer, _ = answered([changed(curve, steps=20.0) for curve in curves(*NEVER, points=points)])
+    assert answer.left_out == () and len(answer.amounts) == points
+    named = [line for line in lines(answer) if "fewer than 60 steps" in line]
+    assert len(named) == (points > 3)
 
 
 def test_a_change_within_the_measured_budgets_comes_first() -> None:
