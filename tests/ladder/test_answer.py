@@ -6,38 +6,18 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from compare.certainty.intervals import Interval
-from compare.ladder.answer import LadderAnswer, Measured, PairAnswer, answer_of
+from budget_helpers import NOISE, curves_of, law, measured
+from compare.ladder.answer import LadderAnswer, PairAnswer, answer_of
 from compare.ladder.forecast import drawn_curve, range_of
 from compare.ladder.law import Draws, fit
-from compare.ladder.points import Curve, Gap, Point
+from compare.ladder.points import Curve, Point
 from compare.ladder.simulate import curve_of
 from compare.ladder.stored import answer_as_json, answer_from_json, verdict_as_json
 from compare.ladder.words import cells, headline, lines
 
-NOISE = 0.002
 
-
-def law(floor: float, factor: float, exponent: float) -> Draws:
-    return Draws(np.array([floor]), np.array([factor]), np.array([exponent]))
-
-
-def curves(one: Draws, other: Draws, points: int = 5, seed: int = 1) -> tuple[Curve, Curve]:
-    rng = np.random.default_rng(seed)
-    return (
-        curve_of("char", one, points, 3, rng, noise=NOISE),
-        curve_of("bpe", other, points, 3, rng, noise=NOISE),
-    )
-
-
-def measured(pair: Sequence[Curve], margin: float = 0.005, width: float = 3.0 * NOISE) -> Measured:
-    one, other = pair
-    gaps = []
-    for ours, theirs in zip(one.points, other.points, strict=True):
-        gap = ours.mean - theirs.mean
-        gaps.append(Gap(ours.amount, gap, Interval(gap - width, gap + width)))
-    key = (one.contestant, other.contestant)
-    return Measured("characters", (one, other), {key: tuple(gaps)}, {key: margin}, {key: 1e-8})
+def curves(one: Draws, other: Draws, points: int = 5) -> list[Curve]:
+    return curves_of({"char": one, "bpe": other}, points)
 
 
 def answered(pair: Sequence[Curve], **changes: float) -> tuple[LadderAnswer, PairAnswer]:

@@ -31,7 +31,7 @@ def test_forecasts_of_some_races_are_mostly_right() -> None:
 def test_forecasts_from_five_budgets_and_three_seeds(times: float, sign: float) -> None:
     found = simulated(400, times)
     assert found.sign >= sign and found.sign >= found.sign_at_whole + 0.15
-    assert found.claims_right >= 0.97
+    assert found.claims_right >= 0.96
     assert 0.87 <= found.coverage <= 0.97
 
 
