@@ -1,6 +1,6 @@
 """The multiplier: with how many times the budget one contestant reaches the other's final figure. Interpolation only.
 
-Between two budgets a curve is taken as straight in the logarithm of the budget, and it never rises: where a measured
+Between two budgets a curve is taken as linear in the logarithm of the budget, and it never rises: where a measured
 point lies above an earlier one, both take their mean (isotonic regression). Nothing is said beyond the budgets that
 were measured.
 
