@@ -11,11 +11,18 @@ from compare.ladder.words import headline, lines
 
 def answer_as_json(answer: LadderAnswer) -> dict[str, Any]:
     """`ladder` of comparison.json: every field of `LadderAnswer`, and what is said of it in words."""
-    value = asdict(answer)
+    value: dict[str, Any] = _listed(asdict(answer))
     for one in value["curves"]:
         for point in one["curve"]["points"]:
             del point["texts"]  # the losses are in the runs' own files
     return value | {"headline": headline(answer), "lines": lines(answer)}
+
+
+def _listed(value: Any) -> Any:
+    """`value` with lists in place of tuples, as JSON has them."""
+    if isinstance(value, Mapping):
+        return {key: _listed(one) for key, one in value.items()}
+    return [_listed(one) for one in value] if isinstance(value, tuple | list) else value
 
 
 def answer_from_json(value: Mapping[str, Any]) -> LadderAnswer:

@@ -15,7 +15,6 @@ from markupsafe import Markup, escape
 from compare.ladder.stored import answer_from_json
 from compare.ladder.words import TITLE as BUDGETS_TITLE
 from compare.ladder.words import cells as budget_cells
-from compare.ladder.words import findings, grounds
 from compare.page.bars import forest_picture, grouped_bars, ladder, signed
 from compare.page.budgets import curves_picture, gap_picture
 from compare.page.curves import curve_picture, drawn_levels
@@ -35,7 +34,7 @@ from data.show import visible as as_shown
 HTML = "index.html"
 _TEMPLATES = Path(__file__).parent / "templates"
 _NAME_COLUMNS = 32  # of a contestant in legends and heads of columns; the whole name is their title
-_MOST_GAPS = 3  # pictures of pairs over budgets
+_MOST_GAPS = 2  # pictures of pairs over budgets
 _STYLES = ("picture.css", "style.css")
 _SCRIPTS = ("tokenizer.js", "viewer.js", "reading.js")
 
@@ -119,8 +118,8 @@ def _budgets(stored: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
         "curves": curves_picture(answer, order),
         "gaps": [(pair, gap_picture(answer, pair, order)) for pair in answer.pairs[:_MOST_GAPS]],
         "table": budget_cells(answer),
-        "findings": findings(answer),
-        "grounds": grounds(answer),
+        "headline": stored["headline"],
+        "lines": stored["lines"],
         "has_forecast": any(pair.outlooks for pair in answer.pairs),
     }
 

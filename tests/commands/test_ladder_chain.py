@@ -81,7 +81,7 @@ def test_the_comparison_says_what_the_ladder_says(tmp_path: Path) -> None:
     assert "Does the answer hold at another budget?" in printed and max(map(len, printed.split("\n"))) <= 100
     assert "## Does the answer hold at another budget?" in (reports / "comparison.md").read_text(encoding="utf-8")
     page = (reports / "index.html").read_text(encoding="utf-8")
-    assert '<section id="budgets">' in page and "How the forecast was checked" in page
+    assert '<section id="budgets">' in page and "how the forecast was checked" in page
     verdict = read_json(reports / "verdict.json")["ladder"]
     assert verdict["budgets"] == [1500, 3000, 6000, 12000] and verdict["unit"] == "characters"
     again = silently(experiment(tmp_path, settings))
