@@ -1,6 +1,5 @@
 """The comparison on disk: comparison.json (everything), the verdict, tables, text to read, the curves and the page."""
 
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,9 +16,12 @@ from compare.certainty.pairs import summarize
 from compare.clean_part import CleanPart, clean_part, is_clean
 from compare.experiment import Experiment
 from compare.grids.tuned import rate_sentence
-from compare.outputs.comparison import BaselineLine, Comparison, Details, Identity, MarginalBound
+from compare.ladder.collect import ladder_answer, why_no_answer
+from compare.ladder.stored import verdict_as_json
+from compare.outputs.comparison import BaselineLine, Comparison, Details, MarginalBound
 from compare.outputs.exports import table_csv, table_latex
-from compare.outputs.held_equal import not_held_equal, settings_in_words
+from compare.outputs.held_equal import not_held_equal
+from compare.outputs.identity import identity_of
 from compare.outputs.neighbours import marginal_of_these_runs, sweep_of_this_text
 from compare.outputs.text import comparison_markdown, comparison_text
 from compare.page.curves import curve_paths, draw_curves
@@ -32,16 +34,16 @@ from data.clean import is_divided_by_spaces
 from data.errors import DataError
 from data.files import read_json, sha256_file, write_json, write_text
 from data.inputs import inputs_of, is_sealed, output_hashes, seal, text_input
-from data.show import counted, say
+from data.show import say
 from data.splits import Split
-from model.report import SCORED, SCORER_VERSION
+from model.report import SCORER_VERSION
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 from tokenizer.studies.intrinsic import Intrinsic, intrinsic_of
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
 VERDICT, CSV, LATEX = "verdict.json", "table.csv", "table.tex"
-VERSION = 11
+VERSION = 12
 """Of what a comparison holds and how it is made (tables, verdict, page, samples). It goes up with every change of
 the code that can change what it says for equal runs: an older one is written again."""
 
@@ -135,6 +137,8 @@ def _not_held_equal(folder: Path, experiment: Experiment, entries: Sequence[Entr
     """What differs besides the tokenizer, and how the learning rates were chosen if a grid chose them."""
     rows = [row_of(entry) for entry in entries]
     sentences = not_held_equal(experiment, entries, rows, materials.tokenizers)
+    if (about_ladders := why_no_answer(entries)) is not None:
+        sentences.append(about_ladders)
     if not materials.parts:
         about_rates = rate_sentence(experiment, folder, entries)
         return sentences if about_rates is None else [*sentences, about_rates]
@@ -224,6 +228,7 @@ def verdict_json(comparison: Comparison) -> dict[str, Any]:
         test_chars=comparison.identity.test_chars,
         budget=comparison.budget,
         stronger=comparison.stronger,
+        ladder=None if comparison.ladder is None else verdict_as_json(comparison.ladder),
     )
 
 
@@ -238,16 +243,18 @@ def _compared(
     has_words = is_divided_by_spaces(test_text)
     marginal = _marginal(folder, entries, materials)
     bounds = [MarginalBound.of(name, measured) for name, measured in marginal.items()]
+    margins = {bound.contestant: bound.percent / 100.0 for bound in bounds}
     ngram = kept_ngram(materials.splits, folder, echo=echo)
+    certainty = summarize(
+        {entry.name: [run.evaluations["test"] for run in entry.runs] for entry in entries},
+        [run.seed for run in entries[0].runs],
+        baseline=experiment.baseline,
+        margins=margins,
+    )
     return Comparison(
         experiment=experiment.name,
         budget=budget_words(entries),
-        certainty=summarize(
-            {entry.name: [run.evaluations["test"] for run in entry.runs] for entry in entries},
-            [run.seed for run in entries[0].runs],
-            baseline=experiment.baseline,
-            margins={bound.contestant: bound.percent / 100.0 for bound in bounds},
-        ),
+        certainty=certainty,
         rows=tuple(row_of(entry, has_words=has_words) for entry in entries),
         not_held_equal=tuple(_not_held_equal(folder, experiment, entries, materials)),
         baselines=_baseline_lines(folder, entries, materials, ngram, echo),
@@ -260,12 +267,13 @@ def _compared(
             marginal=marginal,
             corpus={key: value for key, value in materials.corpus.items() if key != "splits"},
         ),
-        identity=_identity(experiment, entries, materials),
+        identity=identity_of(experiment, entries, materials.corpus),
         clean=_clean_part(entries, materials, ngram),
         mixtures=tuple(
             mixture_of(entry.name, [run.evaluations for run in entry.runs], ngram, materials.splits)
             for entry in entries
         ),
+        ladder=ladder_answer(entries, certainty, margins),
     )
 
 
@@ -287,57 +295,3 @@ def _intrinsic(entry: Entry, materials: Materials) -> Intrinsic:
         embedding_parameters=parameters.embedding,
         all_parameters=parameters.total,
     )
-
-
-def _identity(experiment: Experiment, entries: Sequence[Entry], materials: Materials) -> Identity:
-    first = entries[0].runs[0]
-    corpus = experiment.corpus
-    return Identity(
-        reports={entry.name: tuple(run.report_sha256 for run in entry.runs) for entry in entries},
-        fingerprints={entry.name: entry.runs[0].report.tokenizer.fingerprint for entry in entries},
-        test_text_sha256=first.test.text_sha256,
-        test_chars=first.test.num_chars,
-        text_path=corpus.test or str(experiment.layout.split_text(corpus.corpus_name, "test")),
-        model_shape=_of_each({entry.name: _model_shape(experiment, entry) for entry in entries}),
-        batch=_of_each(
-            {
-                entry.name: f"{entry.runs[0].report.settings['train']['batch_size']:,} blocks of "
-                f"{counted(entry.runs[0].report.block.tokens, 'token')}"
-                for entry in entries
-            }
-        ),
-        flops_formula=first.report.flops_formula,
-        about=tuple(_about(experiment, entries, materials.corpus)),
-    )
-
-
-def _model_shape(experiment: Experiment, entry: Entry) -> str:
-    """Such as `4 layers of 128, 4 heads, block 64`."""
-    report = entry.runs[0].report
-    model = experiment.contestants[entry.name].model_config(report.tokenizer.vocab_size)
-    layers, heads = counted(model.num_layers, "layer"), counted(model.num_heads, "head")
-    return f"{layers} of {model.embedding_dim}, {heads}, block {report.block.tokens}"
-
-
-def _of_each(words: Mapping[str, str]) -> str:
-    """What all contestants share, or each one's own after its name."""
-    if len(set(words.values())) == 1:
-        return next(iter(words.values()))
-    return "; ".join(f"{name}: {own}" for name, own in words.items())
-
-
-def _about(experiment: Experiment, entries: Sequence[Entry], corpus: Mapping[str, Any]) -> list[str]:
-    """Corpus, cleaning, environment and identities."""
-    first = entries[0].runs[0]
-    environment = first.report.environment
-    lines = [
-        f"corpus {experiment.corpus.corpus_name}, cleaning {experiment.corpus.cleaning}; test text sha256 "
-        f"{first.test.text_sha256}",
-        "characters of val and test that never occur in train are part of the alphabet: "
-        + ", ".join(f"{name} {len(corpus['splits'][name]['characters_absent_from_train'])}" for name in SCORED),
-        f"torch {environment.torch}, {environment.device}, {counted(environment.num_threads, 'thread')}, "
-        f"{environment.dtype}, Python {platform.python_version()}",
-    ]
-    lines.append(f"settings of {first.contestant}: {settings_in_words(first)}")
-    lines += [f"{entry.name}: tokenizer {entry.runs[0].report.tokenizer.fingerprint}" for entry in entries]
-    return lines

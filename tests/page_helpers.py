@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from budget_helpers import answer_for
+from compare.ladder.stored import answer_as_json
 from compare.page.data import page_data
 from compare.runs import Entry, Run
 from compare.table import row_of
@@ -170,6 +172,7 @@ def full_summary(entries: Sequence[Entry]) -> dict[str, Any]:
     class_ = {"bits": by_name} | row
     empty = class_ | {"bits_per_char": dict.fromkeys(names), "cut_share": dict.fromkeys(names)}
     return summary_of(entries) | {
+        "ladder": answer_as_json(answer_for(names)),
         "statistics": {
             "num_documents": len(DOCUMENTS),
             "block_characters": 2000,

@@ -83,7 +83,14 @@ def noise_sentence(certainty: Certainty) -> str | None:
     )
 
 
-def as_json(certainty: Certainty, *, test_chars: int, budget: str, stronger: Sequence[str] = ()) -> dict[str, Any]:
+def as_json(
+    certainty: Certainty,
+    *,
+    test_chars: int,
+    budget: str,
+    stronger: Sequence[str] = (),
+    ladder: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """verdict.json: the verdict for programs.
 
     - `version`: of this form; it goes up when a key changes its meaning or goes
@@ -99,6 +106,7 @@ def as_json(certainty: Certainty, *, test_chars: int, budget: str, stronger: Seq
       `interval` (95 %, over text and training noise: `low`, `high`; null where the test text is too short for one),
       `margin` (differences up to it are none), `outcome` (`a_better`, `b_better`, `equal`, `undecided`) and `reason`
       (why it is undecided, and what would decide it; else empty)
+    - `ladder`: what is expected of larger budgets, as `compare.ladder.stored.verdict_as_json` says; null without one
     """
     return {
         "version": VERSION,
@@ -115,6 +123,7 @@ def as_json(certainty: Certainty, *, test_chars: int, budget: str, stronger: Seq
             for one in certainty.contestants
         },
         "pairs": [_pair_json(pair) for pair in certainty.pairs],
+        "ladder": ladder,
     }
 
 

@@ -14,6 +14,9 @@ from compare.certainty.stored import certainty_as_json, certainty_from_json
 from compare.certainty.verdict import answer, how_sure, noise_sentence
 from compare.clean_part import CleanPart, clean_sentence
 from compare.grids.sweep import Sweep
+from compare.ladder.answer import LadderAnswer
+from compare.ladder.stored import answer_as_json, answer_from_json
+from compare.ladder.words import headline
 from compare.marginal.result import MeasuredRun
 from compare.table import Row, table_cells
 from data.shapes import plain
@@ -140,6 +143,8 @@ class Comparison:
     """Figures on the part of test that train does not hold; None where train holds none of test's longer strings."""
     mixtures: tuple[Mixture, ...]
     """Each contestant mixed with the character n-gram: what the neural model adds to it."""
+    ladder: LadderAnswer | None = None
+    """What was measured at smaller budgets, and what is expected of larger ones; None without a ladder."""
 
     @property
     def stronger(self) -> tuple[str, ...]:
@@ -149,8 +154,10 @@ class Comparison:
 
     @property
     def answer(self) -> str:
-        """The answer in one to five short sentences."""
+        """The answer in one to six short sentences."""
         said = answer(self.certainty, self.stronger)
+        if self.ladder is not None:
+            said = f"{said} {headline(self.ladder)}".strip()
         if self.clean is None or not self.clean.ranking_differs:
             return said
         return f"The ranking depends on strings that test shares with train. {said}"
@@ -186,6 +193,7 @@ class Comparison:
             "baselines": [asdict(one) for one in self.baselines],
             "clean": None if self.clean is None else asdict(self.clean),
             "mixtures": [asdict(one) for one in self.mixtures],
+            "ladder": None if self.ladder is None else answer_as_json(self.ladder),
             **self.details.as_json(),
             **asdict(self.identity),
             "reports": {name: list(hashes) for name, hashes in self.identity.reports.items()},
@@ -213,6 +221,7 @@ class Comparison:
             ),
             clean=None if value["clean"] is None else CleanPart(**value["clean"]),
             mixtures=tuple(Mixture.from_json(one) for one in value["mixtures"]),
+            ladder=None if value["ladder"] is None else answer_from_json(value["ladder"]),
         )
 
     def _repr_html_(self) -> str:

@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from compare.certainty.intervals import Interval
 from compare.certainty.pairs import Pair
+from compare.ladder.words import TITLE as LADDER_TITLE
+from compare.ladder.words import cells as ladder_cells
+from compare.ladder.words import lines as ladder_lines
 from compare.outputs.comparison import BaselineLine, Comparison
 from compare.table import TERMINAL_COLUMNS, as_markdown, as_text, in_markdown, legend, names_in_tables, table_cells
 from data.show import counted, visible, wrapped
@@ -27,6 +30,7 @@ def comparison_text(comparison: Comparison) -> str:
     lines += ["", *legend(names), as_text(table_cells(comparison.rows, names)), ""]
     if comparison.certainty.pairs:
         lines += [_wrapped(f"{_ABOUT_PAIRS}:", 0), as_text(_pair_cells(comparison, names)), ""]
+    lines += _ladder_text(comparison, names)
     marginal = [_wrapped(f"  - {line}", 4) for line in comparison.marginal_sentences]
     lines += ["Own segmentation and all others:", *marginal, ""] if marginal else []
     lines += ["Baselines, bits per character on test:"]
@@ -49,6 +53,9 @@ def comparison_markdown(comparison: Comparison) -> str:
     lines += ["![val bits per character against seconds](curve_seconds.svg)", ""]
     if comparison.certainty.pairs:
         lines += ["## Every pair", "", f"{_ABOUT_PAIRS}.", "", as_markdown(_pair_cells(comparison)), ""]
+    if comparison.ladder is not None:
+        said = [f"- {in_markdown(line)}" for line in ladder_lines(comparison.ladder)]
+        lines += [f"## {LADDER_TITLE}", "", as_markdown(ladder_cells(comparison.ladder)), "", *said, ""]
     if comparison.marginal_sentences:
         lines += [*(f"- {in_markdown(line)}" for line in comparison.marginal_sentences), ""]
     baselines = [["baseline", "bits per character (test)", "", "how"]]
@@ -66,6 +73,13 @@ def comparison_markdown(comparison: Comparison) -> str:
     lines += ["## How the number is made", "", NOTE, "", f"Training FLOPs: {formula}.", ""]
     lines += ["## What was compared", "", *(f"- {in_markdown(line)}" for line in comparison.identity.about), ""]
     return "\n".join(lines)
+
+
+def _ladder_text(comparison: Comparison, names: Mapping[str, str]) -> list[str]:
+    if comparison.ladder is None:
+        return []
+    said = [_wrapped(f"  - {line}", 4) for line in ladder_lines(comparison.ladder)]
+    return [LADDER_TITLE, as_text(ladder_cells(comparison.ladder, names)), *said, ""]
 
 
 def _how_sure(comparison: Comparison) -> list[str]:

@@ -40,7 +40,7 @@ _CURVES = (
     ("flops", "training FLOPs", "10¹²", 1e12),
     ("seconds", "training time", "seconds", 1.0),
 )
-_OPTIONAL = ("statistics", "baselines", "where_bits_go", "intrinsic", "sweep")
+_OPTIONAL = ("statistics", "baselines", "where_bits_go", "intrinsic", "sweep", "ladder")
 
 
 def page_data(
@@ -55,9 +55,9 @@ def page_data(
 
     `summary` is what comparison.json holds and the words of the answer: `answer` (a few sentences), `how_sure` (a list
     of them), `noise` (a sentence or None), `text_path`, `model_shape` and `batch`. The optional parts (statistics,
-    baselines, where_bits_go, intrinsic, sweep) may be missing or None and are then left out of the page, and so may
-    `marginal_sentences`. `entries` are the contestants with their runs, one per seed; `samples` each contestant's
-    texts as {"prompt", "text", "temperature"}.
+    baselines, where_bits_go, intrinsic, sweep, ladder) may be missing or None and are then left out of the page, and
+    so may `marginal_sentences`. `entries` are the contestants with their runs, one per seed; `samples` each
+    contestant's texts as {"prompt", "text", "temperature"}.
     Raises ReportError if the runs cannot be compared, or were not scored on the test split given.
     """
     test = splits["test"]

@@ -12,7 +12,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from compare.ladder.stored import answer_from_json
+from compare.ladder.words import TITLE as BUDGETS_TITLE
+from compare.ladder.words import cells as budget_cells
 from compare.page.bars import forest_picture, grouped_bars, ladder, signed
+from compare.page.budgets import curves_picture, gap_picture
 from compare.page.curves import curve_picture, drawn_levels
 from compare.page.signs import REPLACEMENT, one_column, readable, visible
 from compare.page.svg import (
@@ -30,6 +34,7 @@ from data.show import visible as as_shown
 HTML = "index.html"
 _TEMPLATES = Path(__file__).parent / "templates"
 _NAME_COLUMNS = 32  # of a contestant in legends and heads of columns; the whole name is their title
+_MOST_GAPS = 2  # pictures of pairs over budgets
 _STYLES = ("picture.css", "style.css")
 _SCRIPTS = ("tokenizer.js", "viewer.js", "reading.js")
 
@@ -73,6 +78,7 @@ def render_page(page: Mapping[str, Any]) -> str:
         short=partial(shorten, width=_NAME_COLUMNS),
         curve_pictures=_curve_pictures(page, order),
         levels_above=_levels_above(page),
+        budgets=_budgets(page["ladder"], order) if page["ladder"] else None,
         scatter_picture=partial(scatter_picture, page["documents"], order=order),
         scatter_counts=partial(scatter_counts, page["documents"]),
         sweep_picture=sweep_picture,
@@ -102,6 +108,20 @@ def _curve_pictures(page: Mapping[str, Any], order: Sequence[str]) -> list[tuple
     """(what the curves are drawn against, the picture) for each quantity that has a point."""
     drawn = [(curve["label"], curve_picture(curve, order, page["levels"])) for curve in page["curves"]]
     return [(label, drawing) for label, drawing in drawn if drawing is not None]
+
+
+def _budgets(stored: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
+    """What the part on other budgets shows."""
+    answer = answer_from_json(stored)
+    return {
+        "title": BUDGETS_TITLE,
+        "curves": curves_picture(answer, order),
+        "gaps": [(pair, gap_picture(answer, pair, order)) for pair in answer.pairs[:_MOST_GAPS]],
+        "table": budget_cells(answer),
+        "headline": stored["headline"],
+        "lines": stored["lines"],
+        "has_forecast": any(pair.outlooks for pair in answer.pairs),
+    }
 
 
 def _levels_above(page: Mapping[str, Any]) -> str:

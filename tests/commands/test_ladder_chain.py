@@ -9,6 +9,8 @@ import pytest
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare.experiment import Experiment, load_experiment
+from compare.ladder.words import headline
+from compare.outputs.text import comparison_text
 from compare.plan import Plan, plans_as_text, warnings_of
 from compare.steps import Steps
 from data.errors import CheckpointError, ConfigError
@@ -58,6 +60,46 @@ def test_the_inputs_of_a_comparison_hold_the_rungs(tmp_path: Path) -> None:
     rungs = read_json(path)["inputs"]["files"]["rungs"]["bpe"]
     assert [amount for amount, _ in rungs] == [1500, 3000, 6000]
     assert rungs[0][1] == [sha256_file(reports[0])] and rungs[-1][1] == [sha256_file(reports[1])]
+
+
+def test_the_comparison_says_what_the_ladder_says(tmp_path: Path) -> None:
+    """Four budgets: a forecast without a check, in the text, the JSON, the verdict, the Markdown and the page."""
+    settings = ["ladder.rungs=4", "train.budget.amount=12000"]
+    made = silently(experiment(tmp_path, settings)).compare()
+    answer, reports = made.ladder, tmp_path / "run/reports"
+    assert answer is not None and answer.amounts == (1500, 3000, 6000, 12000)
+    by_name = {one.curve.contestant: one.curve for one in answer.curves}
+    for rung in (1500, 12000):
+        folder = tmp_path / "run/checkpoints/bpe" / ("" if rung == 12000 else f"rungs/{rung}")
+        bits = read_json(folder / "report.json")["splits"]["test"]["bits_per_char"]
+        point = next(point for point in by_name["bpe"].points if point.amount == rung)
+        assert point.by_seed == (pytest.approx(bits),)
+    [pair] = answer.pairs
+    assert pair.gaps[-1].difference == pytest.approx(made.certainty.pairs[0].difference)
+    assert made.answer.endswith(headline(answer)) and headline(answer)
+    printed = comparison_text(made)
+    assert "Does the answer hold at another budget?" in printed and max(map(len, printed.split("\n"))) <= 100
+    assert "## Does the answer hold at another budget?" in (reports / "comparison.md").read_text(encoding="utf-8")
+    page = (reports / "index.html").read_text(encoding="utf-8")
+    assert '<section id="budgets">' in page and "how the forecast was checked" in page
+    verdict = read_json(reports / "verdict.json")["ladder"]
+    assert verdict["budgets"] == [1500, 3000, 6000, 12000] and verdict["unit"] == "characters"
+    again = silently(experiment(tmp_path, settings))
+    assert again.compare() == made and again.num_done == 0  # read back from comparison.json
+
+
+def test_without_a_ladder_nothing_is_said_of_other_budgets(tmp_path: Path) -> None:
+    made = silently(experiment(tmp_path, ladder=None)).compare()
+    assert made.ladder is None and "another budget" not in comparison_text(made)
+    reports = tmp_path / "run/reports"
+    assert read_json(reports / "verdict.json")["ladder"] is None
+    assert 'id="budgets"' not in (reports / "index.html").read_text(encoding="utf-8")
+
+
+def test_contestants_with_other_budgets_have_no_answer_and_are_told(tmp_path: Path) -> None:
+    made = silently(experiment(tmp_path, ["contestants.bpe.train.budget.amount=12000"])).compare()
+    assert made.ladder is None
+    assert any("trained up to other budgets, so nothing is said of larger ones" in line for line in made.not_held_equal)
 
 
 def test_a_greater_budget_keeps_what_is_there_for_every_contestant_and_seed(tmp_path: Path) -> None:
@@ -154,7 +196,7 @@ def test_tune_and_sweep_take_an_experiment_with_a_ladder(tmp_path: Path, capsys:
     tune.main(["--config", str(path), "--rates", "1e-3,3e-3", "--budget", "3000"])
     printed = capsys.readouterr().out
     assert "tune: a run of the grid has the ladder's way down and no rungs of its own" in printed
-    stored = read_json(tmp_path / "run/tune/bpe/lr_0.001/config.json")["train_config"]
+    stored = read_json(tmp_path / "run/tune/bpe/batch_8_lr_0.001/config.json")["train_config"]
     assert stored["schedule"] == "linear" and stored["warmup_amount"] is None
     assert not (tmp_path / "run/checkpoints").exists()
     sweep.main(["--config", str(path)])

@@ -42,7 +42,7 @@ KEYS = {
     *("version", "experiment", "answer", "how_sure", "noise", "stronger", "budget", "rows", "not_held_equal"),
     *("statistics", "baselines", "where_bits_go", "intrinsic", "sweep", "marginal", "reports", "fingerprints"),
     *("test_text_sha256", "test_chars", "text_path", "model_shape", "batch", "flops_formula", "about", "corpus"),
-    *("clean", "mixtures", "inputs", "outputs", "content_sha256"),
+    *("clean", "mixtures", "ladder", "inputs", "outputs", "content_sha256"),
 }
 
 

@@ -65,7 +65,7 @@ def test_the_page_loads_nothing(html: str, outline: Outline) -> None:
     assert not re.search(r"\bfetch\(|XMLHttpRequest|import\(", html)
 
 
-OPEN = ("answer", "main", "curves", "figures", "unequal", "passage")
+OPEN = ("answer", "main", "curves", "budgets", "figures", "unequal", "passage")
 FOLDED = (
     *("samples", "viewer", "sure", "baselines", "where", "documents", "sweep", "intrinsic", "formulas", "provenance"),
 )
@@ -105,7 +105,7 @@ def test_sections_without_contents_are_left_out() -> None:
     entries = entries_of({"char": every_tokenizer()["char"]})
     page = page_data(summary=summary_of(entries), entries=entries, splits=SPLITS, tokenizers={}, samples={})
     found = Outline(render_page(page))
-    for section in ("sure", "where", "documents", "sweep", "baselines", "intrinsic", "samples"):
+    for section in ("budgets", "sure", "where", "documents", "sweep", "baselines", "intrinsic", "samples"):
         assert section not in found.ids
     assert {"figures", "curves", "passage", "viewer", "unequal", "formulas", "provenance"} <= set(found.ids)
 

@@ -5,9 +5,12 @@ import re
 import xml.etree.ElementTree as ET
 from typing import Any
 
+import numpy as np
 import pytest
 
+from budget_helpers import answer_for
 from compare.page.bars import forest_picture, grouped_bars, ladder, signed
+from compare.page.budgets import curves_picture, gap_picture
 from compare.page.curves import curve_picture, drawn_levels
 from compare.page.data import levels
 from compare.page.render import render_page
@@ -203,3 +206,35 @@ def test_the_sweep_joins_sizes_in_order_and_shows_references() -> None:
     assert xs == sorted(xs) and len(xs) == 2
     assert len(of_class(svg, "whisker")) == 2 and len(of_class(svg, "reference")) == 1
     assert "best at 1,000 tokens with 2.100; char needs 2.300" in str(svg)
+
+
+def test_curves_over_budgets_have_points_bands_and_ticks_at_multiples() -> None:
+    answer = answer_for(ORDER)
+    drawing = curves_picture(answer, ORDER)
+    for number in range(2):
+        assert len(of_class(drawing, f"s{number}")) == 2 + 2 * 5  # line, band; a mark and a bar for each budget
+    names = [one.text for one in of_class(drawing, "tick") if "middle" in one.get("class", "")]
+    assert names == ["1/16", "1/8", "1/4", "1/2", "1", "4", "10"]
+    expected = answer.curves[0].band
+    assert expected is not None
+    told = ET.fromstring(str(drawing)).get("aria-label", "")
+    assert f"is expected at {expected.middle[-1]:.3f}" in told and "at 10 times" in told
+    marks = [one for one in of_class(drawing, "mark") if "s0" in one.get("class", "")]
+    places = [float(one.get("cx", "")) for one in marks]
+    assert places == sorted(places) and np.allclose(np.diff(places), places[1] - places[0], atol=0.02)
+
+
+def test_the_gap_over_budgets_has_intervals_and_a_line_at_zero() -> None:
+    answer = answer_for(ORDER)
+    drawing = gap_picture(answer, answer.pairs[0], ORDER)
+    assert len(of_class(drawing, "whisker")) == len(of_class(drawing, "mark")) == 5
+    assert len(of_class(drawing, "band")) == 1 and len(of_class(drawing, "tie")) == 1
+    told = ET.fromstring(str(drawing)).get("aria-label", "")
+    assert f"{answer.pairs[0].gaps[0].difference:+.3f} at 1/16" in told
+
+
+@pytest.mark.parametrize("points", [1, 2, 3])
+def test_budgets_without_a_forecast_are_drawn_as_measured(points: int) -> None:
+    answer = answer_for(ORDER, points)
+    assert not of_class(curves_picture(answer, ORDER), "band")
+    assert len(of_class(gap_picture(answer, answer.pairs[0], ORDER), "mark")) == points
