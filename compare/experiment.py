@@ -148,6 +148,10 @@ class Experiment:
             raise ConfigError(f"{self.path}: no contestant {name!r}{did_you_mean(name, list(self.contestants))}")
         return self.contestants[name]
 
+    def embedding_dim(self) -> int:
+        """Channels of the model block; of the first contestant, should contestants differ."""
+        return next(iter(self.contestants.values())).model_config(vocab_size=1).embedding_dim
+
     def seeds_of(self, name: str) -> tuple[int, ...]:
         """The seeds that contestant `name` is trained with, in order."""
         return self.seeds or (self.contestant(name).train.seed,)

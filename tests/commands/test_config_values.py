@@ -15,6 +15,8 @@ import yaml
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare import cli, options
+from compare.command_line import variables
+from compare.command_line.commands import module_of
 from compare.experiment import Experiment, load_experiment
 from compare.steps import Steps
 from data import numbers, yaml_file
@@ -24,8 +26,6 @@ from data.errors import ConfigError, DataError, UserError
 from data.numbers import Range, notes, read_number, read_whole
 from data.yaml_file import MOST_BYTES, parse_yaml
 from model.settings import BatchConfig, Budget, EvaluateConfig, LadderConfig, MiniGPTConfig, TrainConfig
-from scripts import from_make
-from scripts.main import module_of
 from tokenizer.studies.study import StudyConfig
 from tokenizer.train import TokenizerConfig
 
@@ -443,8 +443,8 @@ def test_case_48_a_strange_number_is_a_config_error_or_lies_in_the_range(cls: ty
 
 def test_the_list_of_configurations_is_whole() -> None:
     found = set()
-    for room in ("data", "tokenizer", "model", "compare"):
-        for path in (ROOT / room).rglob("*.py"):
+    for package in ("data", "tokenizer", "model", "compare"):
+        for path in (ROOT / package).rglob("*.py"):
             found |= set(re.findall(r"^class (\w*(?:Config|Budget))\b", path.read_text(encoding="utf-8"), re.MULTILINE))
     assert found == {cls.__name__ for cls in CONFIGS}
 
@@ -456,11 +456,11 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
     class StoppedError(Exception):
         pass
 
-    verbs = {*from_make.VALUES, *from_make.EXPERIMENTS, *from_make.SWITCHES, "calibrate"}
-    for verb in sorted(verbs):
-        module = importlib.import_module(module_of(verb))
+    names = {*variables.VALUES, *variables.EXPERIMENTS, *variables.SWITCHES, "calibrate"}
+    for command in sorted(names):
+        module = importlib.import_module(module_of(command))
 
-        def stop(self: options.Parser, *_args: Any, stem: str = verb, **_more: Any) -> None:
+        def stop(self: options.Parser, *_args: Any, stem: str = command, **_more: Any) -> None:
             found[stem] = self
             raise StoppedError
 
@@ -473,9 +473,9 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
 def test_case_48_every_option_that_is_a_number_has_a_range(capsys: pytest.CaptureFixture[str]) -> None:
     checked = 0
-    for verb, parser in parsers().items():
+    for command, parser in parsers().items():
         for action in parser._actions:
-            assert action.type not in (int, float), f"{verb} {action.option_strings}"
+            assert action.type not in (int, float), f"{command} {action.option_strings}"
             limits = getattr(action.type, "limits", None)
             if limits is None:
                 continue
@@ -498,7 +498,7 @@ def test_case_48_every_option_that_is_a_number_has_a_range(capsys: pytest.Captur
                     err = str(refused)
                     assert option in err and "\n" not in err and len(err) < 400
                     continue
-                assert limits.least <= found <= limits.most or (limits.or_zero and found == 0), (verb, option, value)
+                assert limits.least <= found <= limits.most or (limits.or_zero and found == 0), (command, option, value)
     assert checked > 25
 
 

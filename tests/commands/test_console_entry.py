@@ -11,11 +11,10 @@ import pytest
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare import cli
+from compare.command_line import commands, variables
 from compare.options import PROGRAM
 from data.errors import ConfigError, UserError
 from data.errors import command as make
-from scripts import from_make
-from scripts import main as entry
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -33,7 +32,7 @@ def called(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]
 
 
 def test_doctests() -> None:
-    result = doctest.testmod(entry)
+    result = doctest.testmod(commands)
     assert result.attempted > 0 and result.failed == 0
 
 
@@ -41,15 +40,17 @@ def test_the_commands_are_those_of_make() -> None:
     of_make = {
         "train" if name == "train-%" else name for name in re.findall(r"^([a-z%-]+):.*\$\(READY\).*##", MAKEFILE, re.M)
     }
-    assert set(entry.commands()) == (of_make | {"all"}) - {"setup"}
-    assert {*entry.EXPERIMENTS, *entry.MODULES, *from_make.VALUES, *from_make.SWITCHES} <= set(entry.commands())
+    assert set(commands.commands()) == (of_make | {"all"}) - {"setup"}
+    assert {*commands.EXPERIMENTS, *commands.MODULES, *variables.VALUES, *variables.SWITCHES} <= set(
+        commands.commands()
+    )
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("help",)])
 def test_help_lists_all_commands_in_lines_that_fit(words: tuple[str, ...]) -> None:
     done = called(*words)
     assert done.returncode == 0 and not done.stderr
-    for command in entry.commands():
+    for command in commands.commands():
         assert re.search(rf"^  {command} +\w", done.stdout, re.MULTILINE), command
     assert max(map(len, done.stdout.splitlines())) <= 110
 
@@ -80,20 +81,20 @@ def test_mistakes_are_one_line(words: list[str], line: str) -> None:
 
 
 def test_the_defaults_are_those_of_make() -> None:
-    for command in entry.commands():
-        base = entry.ALIASES.get(command, command)
+    for command in commands.commands():
+        base = commands.ALIASES.get(command, command)
         if command in ("demo", "train"):
             continue
-        assert entry.resolved([command]) == (command, from_make.arguments_of(base, {})), command
-    assert entry.resolved(["demo", "--set", "a=1"])[1] == ["--set", "a=1", "--config=demo"]
+        assert commands.resolved([command]) == (command, variables.arguments_of(base, {})), command
+    assert commands.resolved(["demo", "--set", "a=1"])[1] == ["--set", "a=1", "--config=demo"]
     with pytest.raises(ConfigError, match="demo always takes"):
-        entry.resolved(["demo", "--config=x"])
+        commands.resolved(["demo", "--config=x"])
 
 
 def test_what_a_user_types_arrives_as_one_argument() -> None:
     text = "$(touch X) `touch X`; 'a b'"
-    assert entry.resolved(["sample", "--prompt", text])[1] == ["--config=wikitext2", "--prompt", text]
-    assert entry.resolved([f"train-{text}"])[1] == ["--config=wikitext2", f"--contestant={text}"]
+    assert commands.resolved(["sample", "--prompt", text])[1] == ["--config=wikitext2", "--prompt", text]
+    assert commands.resolved([f"train-{text}"])[1] == ["--config=wikitext2", f"--contestant={text}"]
 
 
 def test_an_experiment_runs_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,14 @@ import pytest
 
 from compare.certainty.pairs import summarize
 from compare.certainty.verdict import as_json
+from compare.command_line import settings_page as page
+from compare.command_line import variables
 from compare.experiment import load_experiment
 from compare.experiment_file import _KEYS, CONTESTANT_KEYS
 from data.layout import is_artefact
 from data.numbers import NullAs, Range
 from model.evaluate import Evaluation
-from scripts import from_make, settings
+from scripts import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -21,7 +23,7 @@ NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z%-]+):", MAKEFILE, re.MULTILINE))
 OF_MAKE = {"EXPERIMENT", "PROCESSES", "BENCH_PYTHON", "PYTHON"}
-"""Variables that the tables of scripts/from_make.py do not list."""
+"""Variables that the tables of compare/command_line/variables.py do not list."""
 FORBIDDEN = re.compile(
     r"\b(verbs?|rooms?|rulers?|doors?|house|straight|bent)\b|\b(is|are) asked\b|\b(design|cases)\.md\b|\bissue \d"
     r"|\bstands? beside\b|\bholds zero\b|\btrain anew\b|single block|none begins",
@@ -56,7 +58,7 @@ def test_every_make_command_exists(name: str) -> None:
         assert target in TARGETS or is_training, command
         name_in_make = "train" if is_training else {"all": "compare", "demo": "compare"}.get(target, target)
         known = OF_MAKE | {"TEXT"} if target == "trace" else set(OF_MAKE)
-        for table in (from_make.VALUES, from_make.SWITCHES, from_make.LISTS):
+        for table in (variables.VALUES, variables.SWITCHES, variables.LISTS):
             known |= set(table.get(name_in_make, {}))
         for word in words:
             if "=" in word:
@@ -96,28 +98,28 @@ def test_words_are_plain(name: str) -> None:
 
 class TestSettings:
     def test_the_page_is_current(self) -> None:
-        assert settings.PATH.read_text(encoding="utf-8") == settings.settings_page(), "run `python -m scripts.settings`"
+        assert page.PATH.read_text(encoding="utf-8") == page.settings_page(), "run `python -m scripts.settings`"
 
     def test_every_key_of_the_file_is_described(self) -> None:
-        assert set(settings.TOP_LEVEL) == set(_KEYS)
-        assert set(settings.CONTESTANT) == set(CONTESTANT_KEYS)
+        assert set(page.TOP_LEVEL) == set(_KEYS)
+        assert set(page.CONTESTANT) == set(CONTESTANT_KEYS)
 
     def test_what_the_modern_preset_sets(self) -> None:
         contestants = load_experiment(ROOT / "configs/presets.yaml").contestants
         plain, modern = (contestants[name].train for name in ("char_gpt2", "char_modern"))
         changed = [name for name in vars(plain) if getattr(plain, name) != getattr(modern, name)]
-        said = " ".join(settings.settings_page().split())
+        said = " ".join(page.settings_page().split())
         defaults = [f"`{name}: {getattr(modern, name)}`" for name in changed]
         assert f"It also makes {' and '.join(defaults)} the defaults of the train block." in said
 
     def test_types_in_words(self) -> None:
-        assert settings.type_in_words(float, Range(0, 1, excludes_most=True)) == "number from 0 below 1"
-        assert settings.type_in_words(int, Range(1, 10**30)) == "whole number from 1 to 10^30"
-        assert settings.type_in_words(int | None, Range(1, 9), NullAs(("all",))) == (
+        assert page.type_in_words(float, Range(0, 1, excludes_most=True)) == "number from 0 below 1"
+        assert page.type_in_words(int, Range(1, 10**30)) == "whole number from 1 to 10^30"
+        assert page.type_in_words(int | None, Range(1, 9), NullAs(("all",))) == (
             "whole number from 1 to 9, `all` or `null`"
         )
-        assert settings.type_in_words(tuple[str, ...] | None) == "list of strings or `null`"
-        assert settings.type_in_words(bool | None) == "`true`, `false` or `null`"
+        assert page.type_in_words(tuple[str, ...] | None) == "list of strings or `null`"
+        assert page.type_in_words(bool | None) == "`true`, `false` or `null`"
 
     def test_the_command_writes_the_page(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -125,7 +127,7 @@ class TestSettings:
         path = tmp_path / "settings.md"
         monkeypatch.setattr(settings, "PATH", path)
         settings.main([])
-        assert path.read_text(encoding="utf-8") == settings.settings_page()
+        assert path.read_text(encoding="utf-8") == page.settings_page()
         assert str(path) in capsys.readouterr().out
 
 

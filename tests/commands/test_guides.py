@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from chain_helpers import WORDS, experiment_values, write_corpus
+from compare.command_line import commands
 from interop_helpers import need_transformers
-from scripts import from_make, train
 from scripts import main as entry
+from scripts import train
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = sorted((ROOT / "docs/guides").glob("*.md"))
@@ -35,9 +36,9 @@ def run_make(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """What Make does with `words`, in this process."""
     variables = dict(word.split("=", 1) for word in words if "=" in word)
     target = next(word for word in words if "=" not in word)
-    command = "train" if target.startswith("train-") else entry.ALIASES.get(target, target)
+    command = "train" if target.startswith("train-") else commands.ALIASES.get(target, target)
     monkeypatch.setattr(sys, "argv", ["make"])
-    arguments = from_make.arguments_of(command, variables | {from_make.TARGET: target})
+    arguments = variables.arguments_of(command, variables | {variables.TARGET: target})
     entry.run_command(command, arguments, called=f"scripts.{command}")
 
 

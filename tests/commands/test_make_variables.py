@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from compare.command_line import variables
+from compare.command_line.commands import MODULES
+from compare.command_line.variables import LISTS, SWITCHES, TARGET, VALUES, arguments_of, program_of, settings_of
 from data.errors import ConfigError
 from factories import is_set_up
-from scripts import from_make
-from scripts.from_make import LISTS, SWITCHES, TARGET, VALUES, arguments_of, program_of, settings_of
-from scripts.main import MODULES
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -83,7 +83,7 @@ def seen(house: Path) -> dict[str, str]:
 
 
 def test_doctests() -> None:
-    result = doctest.testmod(from_make)
+    result = doctest.testmod(variables)
     assert result.attempted > 0 and result.failed == 0
 
 

@@ -12,10 +12,10 @@ import pytest
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare import cli
 from compare.api import compare
+from compare.command_line import variables
 from compare.experiment import load_experiment
 from data.errors import ConfigError
 from scripts import compare as compare_script
-from scripts import from_make
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_a_wrong_condition_is_one_line_before_anything_is_done(config: Path) -> 
 
 
 def test_make_passes_the_condition_on() -> None:
-    assert "--fail-if=worse:bpe" in from_make.arguments_of("compare", {"FAIL_IF": "worse:bpe"})
+    assert "--fail-if=worse:bpe" in variables.arguments_of("compare", {"FAIL_IF": "worse:bpe"})
 
 
 def test_the_baseline_of_the_file_is_the_one_that_is_compared_with(config: Path) -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare import api
+from compare.command_line import variables
 from compare.experiment import load_experiment
 from compare.steps import Steps
 from compare.together import Together
 from data.errors import CheckpointError, ConfigError, ReportError
 from data.files import read_json
-from scripts import from_make
 
 
 def silent(_line: str) -> None:
@@ -104,6 +104,6 @@ def test_fewer_than_two_and_two_of_one_name_are_refused(made: Path) -> None:
 
 
 def test_make_hands_the_experiments_on_unexpanded() -> None:
-    assert from_make.arguments_of("compare", {"EXPERIMENTS": "a $(b)"})[-1] == "--experiments=a $(b)"
+    assert variables.arguments_of("compare", {"EXPERIMENTS": "a $(b)"})[-1] == "--experiments=a $(b)"
     with pytest.raises(ConfigError, match="both EXPERIMENT 'a' and EXPERIMENTS are given"):
-        from_make.check_experiments("compare", {"EXPERIMENTS": "a b", "EXPERIMENT": "a"})
+        variables.check_experiments("compare", {"EXPERIMENTS": "a b", "EXPERIMENT": "a"})

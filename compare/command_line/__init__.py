@@ -1,0 +1,1 @@
+"""The command line: its commands, Make's variables, the streams, the page of settings, kernels compiled at set-up."""

@@ -1,0 +1,1 @@
+"""What is done with a finished model: let it write, export it, score a foreign model next to it."""
