@@ -1,5 +1,6 @@
 """The project itself: import direction, packages, Make commands, what git must not hide."""
 
+import ast
 import re
 import shutil
 import subprocess
@@ -61,17 +62,62 @@ def test_every_dependency_is_pinned() -> None:
     assert "torch==2.13.0" in constraints
 
 
-def test_files_stay_readable() -> None:
-    for package in PACKAGES:
-        for path in (ROOT / package).rglob("*.py"):
-            assert path.read_text(encoding="utf-8").count("\n") <= 350, path
+class TestLimits:
+    """How long things may be. tests/ has no limits; a fixture of many cases may be long."""
+
+    def test_files_have_at_most_350_lines_and_scripts_at_most_60(self) -> None:
+        for path in modules():
+            most = MOST_LINES_OF_A_SCRIPT if path.parent == ROOT / "scripts" else MOST_LINES_OF_A_FILE
+            assert len(path.read_text(encoding="utf-8").splitlines()) <= most, path
+
+    def test_functions_have_at_most_60_lines(self) -> None:
+        """Counted from `def` to the last line, docstring and comments included, kernels included."""
+        found = {f"{path}: {one.name}": lines_of(one) for path in modules() for one in functions_of(path)}
+        assert len(found) > 1_000  # the walk sees the functions
+        assert {name: lines for name, lines in found.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
+
+    def test_functions_take_at_most_10_arguments(self) -> None:
+        """Counted with `self`, with those that are given by name only, and with `*args` and `**kwargs` as one each."""
+        found = {f"{path}: {one.name}": num_arguments(one) for path in modules() for one in functions_of(path)}
+        assert {name: number for name, number in found.items() if number > MOST_ARGUMENTS} == {}
+
+    def test_folders_hold_at_most_15_modules(self) -> None:
+        """Counted without `__init__.py`; scripts/ has one for each command."""
+        for folder in {path.parent for path in modules()} - {ROOT / "scripts"}:
+            assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_MODULES, folder
+
+    def test_lines_and_arguments_are_counted_as_stated(self) -> None:
+        code = '@wrapped\ndef f(self, a, /, b, *c, d=1, **e):\n    """Text.\n\n    More.\n    """\n    return 1\n'
+        (one,) = functions_in(code)
+        assert (lines_of(one), num_arguments(one)) == (6, 6)
 
 
-def test_no_folder_holds_more_than_fifteen_modules() -> None:
-    for package in PACKAGES:
-        for folder in {path.parent for path in (ROOT / package).rglob("*.py")}:
-            modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
-            assert package == "scripts" or len(modules) <= 15, folder
+MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_SCRIPT, MOST_LINES_OF_A_FUNCTION = 350, 60, 60
+MOST_ARGUMENTS, MOST_MODULES = 10, 15
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def modules() -> list[Path]:
+    return [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+
+
+def functions_of(path: Path) -> list[Function]:
+    return functions_in(path.read_text(encoding="utf-8"))
+
+
+def functions_in(code: str) -> list[Function]:
+    return [node for node in ast.walk(ast.parse(code)) if isinstance(node, Function)]
+
+
+def lines_of(function: Function) -> int:
+    assert function.end_lineno is not None
+    return function.end_lineno - function.lineno + 1
+
+
+def num_arguments(function: Function) -> int:
+    given = function.args
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    return len(named) + (given.vararg is not None) + (given.kwarg is not None)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -112,7 +158,7 @@ class TestMake:
 
     def test_help_lists_every_command(self) -> None:
         listed = self.make("help")
-        for verb in (
+        for command in (
             "setup",
             "data",
             "tokenizer",
@@ -128,7 +174,7 @@ class TestMake:
             "test",
             "check",
         ):
-            assert re.search(rf"^  make {re.escape(verb)} ", listed, re.MULTILINE), verb
+            assert re.search(rf"^  make {re.escape(command)} ", listed, re.MULTILINE), command
 
     def test_help_is_the_default(self) -> None:
         assert self.make() == self.make("help")
