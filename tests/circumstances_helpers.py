@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 _RIGHTS = "-dac_override,-dac_read_search"
 
-DOORS = """
+ENTRY_POINTS = """
 import contextlib, io, json, sys
 from pathlib import Path
 from compare import cli

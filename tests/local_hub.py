@@ -99,7 +99,7 @@ def _etag(content: bytes) -> str:
     return hashlib.sha1(content).hexdigest()
 
 
-_API = re.compile(r"/api/datasets/(?P<id>[^/]+/[^/]+)(?:/(?P<verb>revision|tree|paths-info)/(?P<rest>.*))?")
+_API = re.compile(r"/api/datasets/(?P<id>[^/]+/[^/]+)(?:/(?P<action>revision|tree|paths-info)/(?P<rest>.*))?")
 _FILE = re.compile(r"/datasets/(?P<id>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<name>.*)")
 
 
@@ -129,10 +129,10 @@ def _handler(hub: LocalHub) -> type[BaseHTTPRequestHandler]:
                 self.send(404, b"", {"X-Error-Code": "RepoNotFound"})
 
         def send_api(self, match: re.Match, query: dict, body: bytes) -> None:
-            repository, verb = match["id"], match["verb"]
-            if verb in (None, "revision"):
+            repository, action = match["id"], match["action"]
+            if action in (None, "revision"):
                 value: object = hub.info(repository)
-            elif verb == "tree":
+            elif action == "tree":
                 folder = match["rest"].partition("/")[2]
                 value = hub.entries(repository, folder, query.get("recursive", ["false"])[0].lower() == "true")
             else:

@@ -360,15 +360,15 @@ def test_every_unknown_character_is_named_with_its_offset_in_the_text(
 def test_lone_surrogates_are_refused(kind: str, split_pattern: SplitPattern, name: str) -> None:
     tokenizer = trained(kind, "ab c \U0001f600\n", split_pattern=split_pattern, special_tokens=("<s>",))
     text = SURROGATES[name]
-    doors = (
+    entry_points = (
         tokenizer.encode,
         tokenizer.encode_tokens,
         lambda text: tokenizer.encode(text, allow_special=True),
         lambda text: tokenizer.encode_documents([text]),
     )
-    for door in doors:
+    for entry_point in entry_points:
         with pytest.raises(TokenizerError, match=r"U\+D[89A-F][0-9A-F]{2}\)? (first )?at offset 3"):
-            door(text)
+            entry_point(text)
     with pytest.raises(TokenizerError, match="lone surrogate"):
         BPETokenizer.train(text, 100)
     with pytest.raises(TokenizerError, match="lone surrogate"):

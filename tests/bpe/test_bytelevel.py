@@ -90,9 +90,9 @@ def test_is_a_tokenizer() -> None:
 @pytest.mark.parametrize("name", SURROGATES)
 def test_lone_surrogates_are_refused(name: str) -> None:
     tokenizer = ByteTokenizer()
-    for door in (tokenizer.encode, lambda text: tokenizer.encode_documents(["a\n", text]), bytelevel.utf8):
+    for encode in (tokenizer.encode, lambda text: tokenizer.encode_documents(["a\n", text]), bytelevel.utf8):
         with pytest.raises(TokenizerError, match=r"lone surrogate U\+D[89A-F][0-9A-F]{2} at offset 3: it has no UTF-8"):
-            door(SURROGATES[name])
+            encode(SURROGATES[name])
 
 
 # ---------------------------------------------------------------------------------------------------- decoding
@@ -122,9 +122,9 @@ def test_the_offset_of_a_broken_byte() -> None:
 
 @pytest.mark.parametrize(("ids", "wrong", "position"), [([256], 256, 0), ([1, -1], -1, 1)])
 def test_ids_out_of_range(ids: list[int], wrong: int, position: int) -> None:
-    for door in (ByteTokenizer().decode, ByteTokenizer().decode_bytes):
+    for decode in (ByteTokenizer().decode, ByteTokenizer().decode_bytes):
         with pytest.raises(TokenizerError) as caught:
-            door(ids)
+            decode(ids)
         assert str(caught.value) == f"id {wrong} at position {position} is outside the vocabulary of 256"
 
 

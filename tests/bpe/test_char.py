@@ -103,9 +103,9 @@ def test_an_empty_alphabet_knows_nothing() -> None:
 @pytest.mark.parametrize("name", SURROGATES)
 def test_lone_surrogates_are_refused(name: str) -> None:
     tokenizer = CharTokenizer(["\n", " ", "a", "b", "c", "\U0001f600"])
-    for door in (tokenizer.encode, lambda text: tokenizer.encode_documents(["a\n", text])):
+    for encode in (tokenizer.encode, lambda text: tokenizer.encode_documents(["a\n", text])):
         with pytest.raises(TokenizerError, match=r"U\+D[89A-F][0-9A-F]{2}\) first at offset"):
-            door(SURROGATES[name])
+            encode(SURROGATES[name])
     with pytest.raises(TokenizerError, match=r"is the lone surrogate U\+D[89A-F][0-9A-F]{2}, which cannot be written"):
         CharTokenizer(alphabet_of([SURROGATES[name]]))
 
@@ -133,9 +133,9 @@ def test_bad_alphabets(characters: list[str], message: str) -> None:
 @pytest.mark.parametrize(("ids", "wrong"), [([0, 1, 2], 2), ([0, -1], -1), ([99], 99)])
 def test_ids_out_of_range(ids: list[int], wrong: int) -> None:
     tokenizer = CharTokenizer(["a", "b"])
-    for door in (tokenizer.decode, tokenizer.decode_bytes):
+    for decode in (tokenizer.decode, tokenizer.decode_bytes):
         with pytest.raises(TokenizerError) as caught:
-            door(ids)
+            decode(ids)
         position = ids.index(wrong)
         assert str(caught.value) == f"id {wrong} at position {position} is outside the vocabulary of 2"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
-from circumstances_helpers import DOORS, ROOT, run_without_rights
+from circumstances_helpers import ENTRY_POINTS, ROOT, run_without_rights
 from compare import cli
 from data.errors import explained, is_circumstance
 
@@ -116,7 +116,7 @@ def test_closed_folders_and_impossible_names_case_42(tmp_path: Path) -> None:
     (tmp_path / "configs").mkdir()
     config = write_experiment(tmp_path / "configs" / "words.yaml", values)
     run, options = tmp_path / "run", ["--config", str(config)]
-    doors: dict[str, list[object]] = {"everything is made": [None, 0, "compare", *options]}
+    attempts: dict[str, list[object]] = {"everything is made": [None, 0, "compare", *options]}
     for folder in (
         "texts",
         "configs",
@@ -130,31 +130,31 @@ def test_closed_folders_and_impossible_names_case_42(tmp_path: Path) -> None:
         "run/checkpoints/bpe",
         "run/reports",
     ):
-        doors[folder] = [str(tmp_path / folder), 0o000, "compare", *options]
-    doors["run/checkpoints/bpe sample"] = [str(run / "checkpoints/bpe"), 0o000, "sample", *options]
-    doors["read-only root"] = [str(tmp_path), 0o555, "data", *options, "--set", f"root={tmp_path / 'other'}"]
+        attempts[folder] = [str(tmp_path / folder), 0o000, "compare", *options]
+    attempts["run/checkpoints/bpe sample"] = [str(run / "checkpoints/bpe"), 0o000, "sample", *options]
+    attempts["read-only root"] = [str(tmp_path), 0o555, "data", *options, "--set", f"root={tmp_path / 'other'}"]
     for name, setting in {
         "long root": f"root={tmp_path / ('r' * 256)}",
         "long input": f"corpus.train={tmp_path / ('t' * 256)}",
         "text as input": f"corpus.train={'once upon a time ' * 400}",
     }.items():
-        doors[name] = [None, 0, "data", *options, "--set", setting]
-    doors["long config"] = [None, 0, "data", "--config", "c" * 256 + ".yaml"]
-    done = run_without_rights("-c", DOORS, json.dumps(doors))
+        attempts[name] = [None, 0, "data", *options, "--set", setting]
+    attempts["long config"] = [None, 0, "data", "--config", "c" * 256 + ".yaml"]
+    done = run_without_rights("-c", ENTRY_POINTS, json.dumps(attempts))
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said.pop("everything is made")[0] == 0
-    assert said.keys() == doors.keys() - {"everything is made"}
-    for door, (code, line) in said.items():
-        assert code == 2, (door, code, line)
-        assert line.count("\n") == 1, (door, line)
-        is_too_long = "long" in door or "text as" in door
+    assert said.keys() == attempts.keys() - {"everything is made"}
+    for attempt, (code, line) in said.items():
+        assert code == 2, (attempt, code, line)
+        assert line.count("\n") == 1, (attempt, line)
+        is_too_long = "long" in attempt or "text as" in attempt
         causes = (
             ("255", os.strerror(errno.ENAMETOOLONG), "does not exist") if is_too_long else (os.strerror(errno.EACCES),)
         )
-        assert any(cause in line for cause in causes), (door, line)
-        if "/" in door or door == "texts":
-            assert str(tmp_path / door.partition(" ")[0]) in line, (door, line)
+        assert any(cause in line for cause in causes), (attempt, line)
+        if "/" in attempt or attempt == "texts":
+            assert str(tmp_path / attempt.partition(" ")[0]) in line, (attempt, line)
 
 
 # Streams
