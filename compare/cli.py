@@ -6,21 +6,18 @@ SIGHUP elsewhere; 141 the reader of the output has gone, as in `… | head -1`; 
 """
 
 import argparse
-import errno
-import io
 import os
 import shlex
 import sys
-import unicodedata
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
 
+from compare.command_line.streams import USE_UTF8, OutputError, has_utf8_names, prepare_streams, send_nowhere
 from compare.experiment import Experiment, load_experiment
 from compare.experiment_file import folder_of
 from compare.options import PROGRAM, Parser
 from data.config import did_you_mean
-from data.errors import ConfigError, UserError, cause_of, explained, is_circumstance
+from data.errors import ConfigError, UserError, explained, is_circumstance
 from data.show import visible
 from model.training.interrupt import SaidByProcessZero, StoppedBySignal, TrainingInterrupted, ended_by_signals
 from model.training.progress import say
@@ -96,7 +93,7 @@ def contestants_of(arguments: argparse.Namespace, experiment: Experiment) -> lis
 def run(main: Callable[[], None]) -> None:
     """Run a command and turn its errors, and the circumstances it meets, into exit codes."""
     try:
-        _prepare_streams()
+        prepare_streams()
         code = _exit_code(main)
     except UserError as error:
         code = _refuse(_for_the_user(error, sys.argv[1:]))
@@ -119,7 +116,7 @@ def run(main: Callable[[], None]) -> None:
     except UnicodeEncodeError as error:
         if not _is_of_file_names(error):
             raise
-        code = _refuse(f"the file name {error.object!r} cannot be spelled in {error.encoding}; {_USE_UTF8}")
+        code = _refuse(f"the file name {error.object!r} cannot be spelled in {error.encoding}; {USE_UTF8}")
     except (MemoryError, RuntimeError) as error:
         if not _is_out_of_memory(error):
             raise
@@ -139,86 +136,8 @@ def _exit_code(main: Callable[[], None]) -> int:
     return 0
 
 
-# The streams
-
-
-_USE_UTF8 = "set LC_ALL=C.UTF-8, or unset PYTHONUTF8"
-
-
-class OutputError(Exception):
-    """The standard output or error takes nothing more. No OSError, which would be taken for one of a file."""
-
-    def __init__(self, number: int, error: OSError) -> None:
-        super().__init__(f"cannot write the output: {cause_of(error)}")
-        self.number = number
-        is_pipe_on_windows = os.name == "nt" and error.errno == errno.EINVAL
-        self.is_reader_gone = isinstance(error, BrokenPipeError) or is_pipe_on_windows
-
-
-class _Output(io.FileIO):
-    """The file of standard output or error, with errors of its own."""
-
-    def write(self, data: Any, /) -> int:
-        """Write bytes; raises OutputError."""
-        try:
-            return super().write(data)
-        except OSError as error:
-            raise OutputError(self.fileno(), error) from error
-
-
-def is_stdout_utf8() -> bool:
-    """Whether what is printed comes out as UTF-8; where it does not, JSON has to be escaped to stay JSON."""
-    return (sys.stdout.encoding or "").lower().replace("-", "").replace("_", "") == "utf8"
-
-
-def _prepare_streams() -> None:
-    """See that printing loses nothing: what an encoding cannot spell is shown as its code, a closed stdout refused."""
-    for number in range(3):  # a closed one would be taken by the first file that is opened, and be printed into
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
-    is_closed = sys.stdout is None
-    sys.stdout = sys.stdout or _nowhere()
-    sys.stderr = sys.stderr or _nowhere()
-    if sys.stdout is sys.__stdout__:  # else it has been replaced, as under a test or by an earlier call
-        sys.stdout = _guarded(sys.stdout)
-    if sys.stderr is sys.__stderr__:
-        sys.stderr = _guarded(sys.stderr)
-    if is_closed:
-        raise UserError("the standard output is closed; send it to a file, or to /dev/null")
-    unreadable = [argument for argument in sys.argv[1:] if not argument.isascii() and _has_surrogate(argument)]
-    if unreadable and not _has_utf8_names():
-        raise UserError(f"{unreadable[0]!r} cannot be read in {sys.getfilesystemencoding()}; {_USE_UTF8}")
-
-
-def _guarded(stream: Any) -> TextIO:
-    """The same stream with OutputErrors, and with codes for the characters that its encoding cannot spell."""
-    raw = _Output(stream.fileno(), "w", closefd=False)
-    is_unbuffered = isinstance(stream.buffer, io.RawIOBase)
-    return io.TextIOWrapper(
-        raw if is_unbuffered else io.BufferedWriter(raw),  # as the interpreter itself does
-        encoding=stream.encoding,
-        errors="backslashreplace",
-        line_buffering=stream.line_buffering,
-        write_through=stream.write_through,
-    )
-
-
-def _nowhere() -> TextIO:
-    return Path(os.devnull).open("w", encoding="utf-8")
-
-
-def _has_surrogate(text: str) -> bool:
-    return any(unicodedata.category(character) == "Cs" for character in text)
-
-
-def _has_utf8_names() -> bool:
-    return sys.getfilesystemencoding().lower().replace("-", "") == "utf8"
-
-
 def _is_of_file_names(error: UnicodeEncodeError) -> bool:
-    return not _has_utf8_names() and error.encoding.lower() == sys.getfilesystemencoding().lower()
+    return not has_utf8_names() and error.encoding.lower() == sys.getfilesystemencoding().lower()
 
 
 def _finish(code: int) -> int:
@@ -234,7 +153,7 @@ def _finish(code: int) -> int:
 
 def _after_failed_output(error: OutputError) -> int:
     """Let later flushes succeed, the interpreter's own too; say why output is missing unless its reader has gone."""
-    _send_nowhere(error.number)
+    send_nowhere(error.number)
     return _READER_GONE if error.is_reader_gone else _refuse(str(error))
 
 
@@ -243,14 +162,8 @@ def _refuse(line: str) -> int:
     try:
         print(_one_line(line), file=sys.stderr, flush=True)
     except OutputError as error:  # nobody can be told, but the exit code says it
-        _send_nowhere(error.number)
+        send_nowhere(error.number)
     return _MISTAKE
-
-
-def _send_nowhere(number: int) -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, number)
-    os.close(nowhere)
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from compare import cli
+from compare.command_line.streams import is_stdout_utf8
 from compare.finished.foreign_score import as_text, score_model
 from compare.options import folder, whole
 from compare.steps import Steps
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     steps = Steps(cli.experiment_of(arguments), echo=lambda line: print(line, file=sys.stderr))
     found = score_model(steps, arguments.model, arguments.text, block=arguments.block, stride=arguments.stride)
     if arguments.json:
-        print(json.dumps(found, indent=2, ensure_ascii=not cli.is_stdout_utf8(), allow_nan=False))
+        print(json.dumps(found, indent=2, ensure_ascii=not is_stdout_utf8(), allow_nan=False))
     else:
         print(as_text(found))
 

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from compare import cli
+from compare.command_line.streams import is_stdout_utf8
 from compare.options import Parser, whole
 from data.numbers import COUNT, Range
 from tokenizer.pretokenize import SPLIT_PATTERNS
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         min_pair_frequency=arguments.min_pair_frequency,
     )
     if arguments.json:
-        is_escaped = sys.stdout.isatty() or not cli.is_stdout_utf8()
+        is_escaped = sys.stdout.isatty() or not is_stdout_utf8()
         print(json.dumps(as_data(trace), ensure_ascii=is_escaped, indent=2))
     else:
         print(as_text(trace, top=arguments.top))

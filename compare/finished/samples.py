@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compare.cli import is_stdout_utf8
+from compare.command_line.streams import is_stdout_utf8
 from compare.options import number, whole
 from compare.steps import Steps
 from data.config import require
