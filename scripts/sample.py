@@ -46,6 +46,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         stop=tuple(arguments.stop),
         seed=arguments.seed,
     )
+    for prompt in prompts:
+        tokenizer.encode(clean_prompt(prompt))  # what has no token is refused before anything is printed
     is_single = len(prompts) == arguments.samples == 1
     start, num_tokens = time.perf_counter(), 0
     if is_single and not arguments.json:
