@@ -136,7 +136,7 @@ def test_a_bug_keeps_its_traceback() -> None:
 
 
 def test_an_unknown_experiment_lists_the_known() -> None:
-    with pytest.raises(ConfigError, match="known experiments: demo, presets, smoke"):
+    with pytest.raises(ConfigError, match="known experiments: demo, ladder, presets, smoke"):
         cli.experiment_of(argparse.Namespace(config="demmo", set=[]))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from budget_helpers import NOISE, curves_of, law, measured
 from compare.ladder.answer import LadderAnswer, PairAnswer, answer_of
-from compare.ladder.forecast import drawn_curve, range_of
+from compare.ladder.forecast import curve_back_tests, drawn_curve, range_of
 from compare.ladder.law import Draws, fit
 from compare.ladder.points import Curve, Point
 from compare.ladder.simulate import curve_of
@@ -206,3 +206,17 @@ def test_the_table_has_a_line_for_each_budget_and_each_forecast() -> None:
     assert table[0] == ["budget (characters)", "char", "bpe", "char - bpe"]
     assert table[-1][0] == "  10,485,760 (forecast)"
     assert table[5][1] == f"{answer.curves[0].curve.whole.mean:.4f}"
+
+
+@pytest.mark.parametrize(
+    ("bits", "predicted"),
+    [((3.206, 2.770, 2.445, 2.246, 2.101), 2.088), ((2.606, 2.339, 2.109, 1.914, 1.757), 1.759)],
+    ids=["characters", "byte_bpe"],
+)
+def test_the_check_foretells_measured_curves(bits: Sequence[float], predicted: float) -> None:
+    """Real runs: 3 layers of 96, batch 8, FLOPs from 2.5e11 to 4e12, one seed."""
+    curve = Curve("a", tuple(Point(2**n, (value,), 1000.0, 0.1) for n, value in enumerate(bits)))
+    [test] = curve_back_tests(curve)
+    assert test.seen == bits[-1] and test.widening == 1.0
+    assert test.predicted.middle == pytest.approx(predicted, abs=0.015)
+    assert 0.02 < test.predicted.high - test.predicted.middle < 0.06

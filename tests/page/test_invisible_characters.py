@@ -249,7 +249,7 @@ def test_case_54_a_sample_is_escaped_on_a_terminal_only(
     screen = Screen()
     monkeypatch.setattr(sample, "Steps", Known())
     monkeypatch.setattr(cli, "experiment_of", lambda _arguments: None)
-    monkeypatch.setattr(sample, "load_tokenizer", lambda _path: None)
+    monkeypatch.setattr(sample, "load_tokenizer", lambda _path: Known())
     monkeypatch.setattr(checkpoint, "load_model", lambda *_arguments: (None, None))
     monkeypatch.setattr(sample, "pieces_of", lambda *_arguments, **_options: iter(["\x1b[31m", "\nb"]))
     monkeypatch.setattr(sys, "argv", ["sample", "--prompt", "a"])

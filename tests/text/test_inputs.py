@@ -498,7 +498,7 @@ def test_every_path_of_the_layout_is_an_artefact() -> None:
     layout = Layout(Path("r"))
     made = [layout.raw("c"), layout.processed, layout.corpus_manifest, layout.split_text("c", "val"), layout.reports]
     made += [layout.split_documents("c", "val"), layout.tokenizer("bpe"), layout.encoded("bpe"), layout.encoded("char")]
-    made += [layout.checkpoints("bpe"), layout.checkpoints("bpe", 3), layout.tuning("bpe", 0.1)]
+    made += [layout.checkpoints("bpe"), layout.checkpoints("bpe", 3), layout.tuning("bpe", 0.1, 8)]
     for path in made:
         assert is_artefact(path.relative_to("r").parts), path
     for parts in (
