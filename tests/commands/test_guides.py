@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from chain_helpers import WORDS, experiment_values, write_corpus
-from compare.command_line import commands
+from compare.command_line import commands, variables
 from interop_helpers import need_transformers
 from scripts import main as entry
 from scripts import train
@@ -34,11 +34,11 @@ def make_commands(text: str) -> list[list[str]]:
 
 def run_make(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """What Make does with `words`, in this process."""
-    variables = dict(word.split("=", 1) for word in words if "=" in word)
+    given = dict(word.split("=", 1) for word in words if "=" in word)
     target = next(word for word in words if "=" not in word)
     command = "train" if target.startswith("train-") else commands.ALIASES.get(target, target)
     monkeypatch.setattr(sys, "argv", ["make"])
-    arguments = variables.arguments_of(command, variables | {variables.TARGET: target})
+    arguments = variables.arguments_of(command, given | {variables.TARGET: target})
     entry.run_command(command, arguments, called=f"scripts.{command}")
 
 
