@@ -227,6 +227,7 @@ def test_case_49_json_that_python_alone_would_take_is_refused(tmp_path: Path, te
 def test_case_54_a_sample_is_escaped_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, is_terminal: bool, shown: str
 ) -> None:
+    from compare.finished import samples
     from scripts import sample
 
     class Screen(io.StringIO):
@@ -249,9 +250,9 @@ def test_case_54_a_sample_is_escaped_on_a_terminal_only(
     screen = Screen()
     monkeypatch.setattr(sample, "Steps", Known())
     monkeypatch.setattr(cli, "experiment_of", lambda _arguments: None)
-    monkeypatch.setattr(sample, "load_tokenizer", lambda _path: Known())
+    monkeypatch.setattr(samples, "load_tokenizer", lambda _path: Known())
     monkeypatch.setattr(checkpoint, "load_model", lambda *_arguments: (None, None))
-    monkeypatch.setattr(sample, "pieces_of", lambda *_arguments, **_options: iter(["\x1b[31m", "\nb"]))
+    monkeypatch.setattr(samples, "pieces_of", lambda *_arguments, **_options: iter(["\x1b[31m", "\nb"]))
     monkeypatch.setattr(sys, "argv", ["sample", "--prompt", "a"])
     monkeypatch.setattr(sys, "stdout", screen)
     sample.main()
