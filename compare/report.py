@@ -43,7 +43,7 @@ from tokenizer.studies.intrinsic import Intrinsic, intrinsic_of
 
 JSON, MARKDOWN, TEXT = "comparison.json", "comparison.md", "comparison.txt"
 VERDICT, CSV, LATEX = "verdict.json", "table.csv", "table.tex"
-VERSION = 12
+VERSION = 13
 """Of what a comparison holds and how it is made (tables, verdict, page, samples). It goes up with every change of
 the code that can change what it says for equal runs: an older one is written again."""
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from compare.certainty.intervals import ASSUMED_SEED_SD, Estimate, Interval, combined, over_seeds, over_text, t_quantile
+from compare.certainty.intervals import ASSUMED_SEED_SD, Combined, Estimate, Interval, over_seeds, over_text
 from compare.certainty.pairs import BLOCK_CHARACTERS, block_units, document_units
 from compare.characters import Float64Array
 from model.evaluate import Evaluation
@@ -42,5 +42,5 @@ def lead_over(
     if text is None:
         return None
     leads = [run.bits_per_char - bits_per_char for run in runs]
-    one_seed = Estimate(leads[0], ASSUMED_SEED_SD**2, t_quantile(math.inf))
-    return combined(text, over_seeds(leads) if len(leads) > 1 else one_seed).interval
+    one_seed = Estimate(leads[0], ASSUMED_SEED_SD**2, math.inf)
+    return Combined(text, over_seeds(leads) if len(leads) > 1 else one_seed).interval

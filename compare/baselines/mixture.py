@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from compare.baselines.ngram_search import NGram
-from compare.certainty.intervals import ASSUMED_SEED_SD, Estimate, Interval, combined, over_seeds, over_text, t_quantile
+from compare.certainty.intervals import ASSUMED_SEED_SD, Combined, Estimate, Interval, over_seeds, over_text
 from compare.certainty.pairs import EQUAL_SHARE
 from compare.characters import Float64Array, Int64Array, character_nats, document_char_offsets, document_nats
 from data.errors import ReportError, command
@@ -135,7 +135,7 @@ def mixture_of(
         model=float(np.mean([run["test"].bits_per_char for run in runs])),
         ngram=ngram.bits_on("test"),
         mixture=float(np.mean([one.sum() for one in mixed])) / per_char,
-        lead=None if text is None else combined(text, _seeds(leads, share)).interval,
+        lead=None if text is None else Combined(text, _seeds(leads, share)).interval,
     )
 
 
@@ -143,7 +143,7 @@ def _seeds(leads: Sequence[float], model_share: float) -> Estimate:
     """The lead over seeds; with one seed the model's assumed noise, of which the mixture takes `model_share`."""
     if len(leads) > 1:
         return over_seeds(leads)
-    return Estimate(leads[0], (model_share * ASSUMED_SEED_SD) ** 2, t_quantile(math.inf))
+    return Estimate(leads[0], (model_share * ASSUMED_SEED_SD) ** 2, math.inf)
 
 
 def share_of_model(mixed: Float64Array, model: Float64Array, weight: float, num_chars: Int64Array | int) -> float:

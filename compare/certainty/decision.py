@@ -4,7 +4,7 @@ import math
 from bisect import bisect_left
 from typing import Literal
 
-from compare.certainty.intervals import Estimate, combined, t_quantile
+from compare.certainty.intervals import Combined, Estimate
 
 Outcome = Literal["a", "b", "equal", "undecided"]
 """Which of a pair is better, that they are equal, or that it cannot be said."""
@@ -22,7 +22,7 @@ def decide(
     """
     if text is None:
         return "undecided", "the test text is too short for an interval; give more test text"
-    both = combined(text, seeds)
+    both = Combined(text, seeds)
     if both.interval.is_within(margin):
         return "equal", ""
     if not both.interval.holds_zero and abs(both.difference) >= margin:
@@ -42,7 +42,8 @@ def decide(
 def _what_decides(text: Estimate, seeds: Estimate, margin: float, num_seeds: int, num_units: int, unit: str) -> str:
     """How much more of the same would decide, if the difference and the noise stay what they are.
 
-    An interval shrinks with the square root of its units, and with the smaller quantile of more of them.
+    An interval shrinks with the square root of its units, and with the smaller quantile of more of them. Effective
+    units grow as units do.
     """
     difference = abs(seeds.difference)
     # The interval of a lead that counts must leave zero; that of a smaller difference must stay within the margin.
@@ -50,10 +51,10 @@ def _what_decides(text: Estimate, seeds: Estimate, margin: float, num_seeds: int
     seed_variance = seeds.variance * num_seeds  # of one seed
 
     def decides(more_seeds: int, more_units: int) -> bool:
-        own = seeds.quantile if more_seeds == num_seeds else t_quantile(max(1.0, more_seeds - 1.0))
-        grown = Estimate(difference, text.variance * num_units / more_units, text.quantile)
-        width = combined(grown, Estimate(difference, seed_variance / more_seeds, own))
-        return width.quantile * math.sqrt(width.variance) < target
+        own = seeds.degrees_of_freedom if more_seeds == num_seeds else max(1.0, more_seeds - 1.0)
+        times = more_units / num_units
+        grown = Estimate(difference, text.variance / times, (text.degrees_of_freedom + 1.0) * times - 1.0)
+        return Combined(grown, Estimate(difference, seed_variance / more_seeds, own)).half_width < target
 
     def enough_units(given_seeds: int) -> int | None:
         """The least number of units, rounded up to two figures, that decides with so many seeds."""

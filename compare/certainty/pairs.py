@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compare.certainty.decision import Outcome, decide
-from compare.certainty.intervals import Interval, combined, over_seeds, over_text
+from compare.certainty.intervals import Combined, Interval, over_seeds, over_text
 from compare.characters import Float64Array, Int64Array, character_nats, document_char_offsets, document_nats
 from data.config import require
 from data.errors import ReportError, command
@@ -232,7 +232,7 @@ def _pair(
         by_seed=by_seed,
         documents=over["documents"].interval if over["documents"] else None,
         blocks=over["blocks"].interval if over["blocks"] else None,
-        interval=combined(text, seeds).interval if text else None,
+        interval=Combined(text, seeds).interval if text else None,
         margin=margin,
         outcome=outcome,
         reason=reason,

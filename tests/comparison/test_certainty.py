@@ -2,17 +2,17 @@
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bench.coverage import RATIOS, coverage, equal_sizes
 from compare.baselines.leads import lead_over
-from compare.certainty import intervals
 from compare.certainty.conditions import CANNOT_BE_SAID, HOLDS, condition_of, exit_code
 from compare.certainty.decision import decide
-from compare.certainty.intervals import ASSUMED_SEED_SD, Estimate, Interval, combined, over_seeds, over_text, t_quantile
+from compare.certainty.intervals import ASSUMED_SEED_SD, Estimate, Interval, over_text, t_quantile
 from compare.certainty.pairs import Certainty, Pair, Spread, block_units, document_units, summarize
 from compare.certainty.stored import certainty_as_json, certainty_from_json
 from compare.certainty.verdict import answer, as_json, how_sure, noise_sentence
@@ -61,80 +61,21 @@ def test_the_t_quantiles_are_those_of_the_tables(degrees_of_freedom: float, tabl
     assert round(t_quantile(degrees_of_freedom), 3) == table
 
 
-@pytest.fixture
-def quick_quantiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Quantiles between 1 and 400 degrees of freedom from a fine grid, which is off by less than one in a thousand."""
-    grid = np.concatenate([np.linspace(1.0, 3.0, 81), np.geomspace(3.05, 400.0, 100)])
-    values = np.array([t_quantile(float(one)) for one in grid])
-    exact = t_quantile(2.345)
-
-    def quick(degrees_of_freedom: float) -> float:
-        if math.isinf(degrees_of_freedom):
-            return 1.959964
-        return float(np.interp(math.log(degrees_of_freedom), np.log(grid), values))
-
-    assert quick(2.345) == pytest.approx(exact, rel=1e-3)
-    monkeypatch.setattr(intervals, "t_quantile", quick)
-
-
-def equal_sizes(_rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-    return np.full(count, 1_000, np.int64)
-
-
-def unequal_sizes(rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-    return np.maximum(1, rng.lognormal(7.0, 1.0, count)).astype(np.int64)
-
-
-Sizes = Callable[[np.random.Generator, int], NDArray[np.int64]]
-
-
-def coverage(
-    units: int, seeds: int, sizes: Sizes, *, times: int, seed_share: float = 1.0
-) -> tuple[float, float, float]:
-    """How often the intervals over text, over seeds and over both hold the true difference, 0.05.
-
-    `seed_share` is the noise of the mean over seeds as a multiple of that of the text.
-    """
-    rng = np.random.default_rng(units * 100 + seeds)
-    covered = np.zeros(3)
-    seed_sd = seed_share * 0.1 * math.sqrt(seeds / units)
-    for _ in range(times):
-        num_chars = sizes(rng, units)
-        bits = (0.05 + rng.normal(0.0, 0.1, units)) * num_chars
-        of_seeds = rng.normal(0.0, seed_sd, seeds)
-        mean_of_text = float(bits.sum() / num_chars.sum())
-        text = over_text(bits + of_seeds.mean() * num_chars, np.zeros(units), num_chars)
-        alone = over_text(bits, np.zeros(units), num_chars)
-        assert text is not None and alone is not None
-        both = combined(text, over_seeds([mean_of_text + one for one in of_seeds])).interval
-        pure = over_seeds([0.05 + one for one in of_seeds]).interval
-        covered += [one.low <= 0.05 <= one.high for one in (alone.interval, pure, both)]
-    over_units, seeds_alone, of_both = covered / times
-    return float(over_units), float(seeds_alone), float(of_both)
-
-
-@pytest.mark.usefixtures("quick_quantiles")
-@pytest.mark.parametrize("sizes", [equal_sizes, unequal_sizes])
-@pytest.mark.parametrize(("units", "seeds"), [(2, 2), (20, 3)])
-def test_every_interval_covers_as_often_as_it_says(units: int, seeds: int, sizes: Sizes) -> None:
-    over_units, seeds_alone, of_both = coverage(units, seeds, sizes, times=600)
-    assert 0.92 <= over_units <= 0.985
-    assert 0.92 <= seeds_alone <= 0.98
-    assert 0.92 <= of_both <= 1.0
+@pytest.mark.parametrize(("units", "seeds", "ratio"), [(2, 0, 0.0), (3, 3, 1.0), (20, 2, 3.0)])
+def test_an_interval_covers_as_often_as_it_says(units: int, seeds: int, ratio: float) -> None:
+    """Of 800 draws at 95 %, the share that holds the truth has a standard deviation of 0.8 %."""
+    assert 0.92 <= coverage(units, seeds, ratio, equal_sizes, times=800) <= 0.98
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quick_quantiles")
-@pytest.mark.parametrize("sizes", [equal_sizes, unequal_sizes])
-@pytest.mark.parametrize("seed_share", [0.3, 1.0, 3.0])
-@pytest.mark.parametrize(("units", "seeds"), list(itertools.product((2, 3, 5, 20), (2, 3, 5, 20))))
-def test_every_interval_covers_with_few_units_and_seeds(
-    units: int, seeds: int, seed_share: float, sizes: Sizes
-) -> None:
-    over_units, seeds_alone, of_both = coverage(units, seeds, sizes, times=4_000, seed_share=seed_share)
-    assert 0.93 <= over_units <= 0.985
-    assert 0.94 <= seeds_alone <= 0.96
-    assert 0.93 <= of_both <= 0.997
+@pytest.mark.parametrize("seeds", [0, 2, 3, 5, 20])
+@pytest.mark.parametrize("units", [2, 3, 5, 20])
+def test_every_interval_covers_with_few_units_and_seeds(units: int, seeds: int) -> None:
+    """93 to 97 %, but up to 98 % where one noise has one degree of freedom and the other two to four."""
+    few = {units, seeds} in ({2, 3}, {2, 5}, {2})
+    for ratio in RATIOS if seeds else (0.0,):
+        share = coverage(units, seeds, ratio, equal_sizes, times=4_000)
+        assert 0.92 <= share <= (0.99 if few else 0.98), (units, seeds, ratio)
 
 
 def test_the_interval_over_text_is_that_of_a_paired_t_test_where_documents_are_equally_long() -> None:
@@ -180,7 +121,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(KNOWN))[::7])
+@pytest.mark.parametrize("order", list(itertools.permutations(KNOWN)))
 def test_known_answers_in_every_order_of_listing(order: tuple[str, ...]) -> None:
     certainty, said = outcome_of({name: KNOWN[name] for name in order})
     assert said == (
@@ -289,8 +230,8 @@ def test_the_lead_of_a_baseline_is_paired_by_document_where_it_has_a_figure_for_
 def test_what_is_said_to_decide_does(difference: float, num_seeds: int, text_sd: float, seed_sd: float) -> None:
     """With the named seeds and units, the same difference and noise, the outcome is decided."""
     num_units, margin = 10, 0.01
-    text = Estimate(difference, text_sd**2, t_quantile(num_units - 1.0))
-    seeds = Estimate(difference, seed_sd**2 / num_seeds, t_quantile(num_seeds - 1.0 if num_seeds > 1 else math.inf))
+    text = Estimate(difference, text_sd**2, num_units - 1.0)
+    seeds = Estimate(difference, seed_sd**2 / num_seeds, num_seeds - 1.0 if num_seeds > 1 else math.inf)
     outcome, reason = decide(text, seeds, margin, num_seeds=num_seeds, num_units=num_units, unit="documents")
     if outcome != "undecided":
         assert reason == ""
@@ -303,8 +244,8 @@ def test_what_is_said_to_decide_does(difference: float, num_seeds: int, text_sd:
         more_seeds = next((int(words[k - 1]) for k, word in enumerate(words) if word == "seeds"), num_seeds)
         more_units = next((int(words[k - 1]) for k, word in enumerate(words) if word == "documents"), num_units)
         assert (more_seeds, more_units) != (num_seeds, num_units)
-        own = seeds.quantile if more_seeds == num_seeds else t_quantile(more_seeds - 1.0)
-        grown = Estimate(difference, text_sd**2 * num_units / more_units, t_quantile(more_units - 1.0))
+        own = seeds.degrees_of_freedom if more_seeds == num_seeds else more_seeds - 1.0
+        grown = Estimate(difference, text_sd**2 * num_units / more_units, more_units - 1.0)
         repeated = Estimate(difference, seed_sd**2 / more_seeds, own)
         found, _ = decide(grown, repeated, margin, num_seeds=more_seeds, num_units=more_units, unit="documents")
         assert found == ("b" if difference >= margin else "equal"), (reason, way)
