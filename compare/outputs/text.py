@@ -104,7 +104,7 @@ def _beaten(comparison: Comparison, baseline: BaselineLine) -> str:
     if baseline.lead is None:
         return f"{words}; no interval of the lead"
     doubt = "" if baseline.lead.low > 0.0 else ", not decided"
-    return f"{words}; lead over the best {baseline.lead} (95 %{doubt})"
+    return f"{words}; lead over the best model {baseline.lead} (95 %{doubt})"
 
 
 def _pair_cells(comparison: Comparison, names: Mapping[str, str] | None = None) -> list[list[str]]:
