@@ -52,7 +52,7 @@ $(READY): pyproject.toml constraints.txt
 $(DEV): $(READY)
 	@if [ ! -e $@ ]; then \
 	  { echo "set-up, once: the tools of tests and checks" >&2; start=$$(date +%s); } && \
-	  $(PIP) -e '.[dev,interop]' && \
+	  $(PIP) -e '.[dev,interop,baselines]' && \
 	  echo "  tools: $(PASSED)" >&2 && \
 	  rm -f $(VENV)/.dev-* && touch $@; \
 	fi
