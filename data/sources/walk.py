@@ -21,11 +21,10 @@ from typing import Literal
 
 from data.clean import find_lone_surrogate
 from data.errors import DataError
-from data.layout import is_artefact, is_root
-from data.sources.left_out import AGAIN, BRACKETS, BROKEN, HIDDEN, OTHER, OWN, PROGRAM, LeftOut
+from data.sources.left_out import AGAIN, BRACKETS, BROKEN, HIDDEN, OWN, PROGRAM, LeftOut
 from data.sources.paths import matches_nothing, not_regular, parsed, real_path, refused, shown
+from data.sources.written import Written, is_of_program
 
-_PROGRAM = Path(__file__).resolve().parents[1]
 _EVERYTHING = ("**", "*")
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -73,8 +72,7 @@ class Walker:
     def __init__(self, root: Path | None = None) -> None:
         """`root` is where the experiment writes; None: nowhere."""
         self.left_out = LeftOut()
-        self._own_root = None if root is None else Path(real_path(root))
-        self._roots: dict[str, tuple[Path, ...]] = {}
+        self.written = Written(root)
 
     def expand(self, given: Sequence[str]) -> list[InputFile]:
         """Files, folders and globs -> files, each once: in the order given, and sorted by path in each.
@@ -94,35 +92,6 @@ class Walker:
                 if os.path.abspath(first.path) != os.path.abspath(file.path):  # noqa: PTH100 - links stay as they are
                     self.left_out.add(AGAIN, file.path)
         return list(found.values())
-
-    def writer(self, real: str, base: str) -> str | None:
-        """OWN or OTHER if an experiment wrote the file or folder `real`; None if none did.
-
-        `base` is the part of the pattern that the user spelled out: who points into another experiment's output means
-        it, so it counts as written only where it was merely met on the way.
-        """
-        if self._own_root is not None and _is_artefact(real, self._own_root):
-            return OWN
-        for root in self._roots_around(os.path.dirname(real)):  # noqa: PTH120 - real is a string
-            if _is_artefact(real, root) and not _is_artefact(base, root):
-                return OTHER
-        return None
-
-    def _roots_around(self, folder: str) -> tuple[Path, ...]:
-        """Where experiments have written, among `folder` and all folders above it; each is looked at once."""
-        new: list[str] = []
-        while folder not in self._roots and (not new or folder != new[-1]):
-            new.append(folder)
-            folder = os.path.dirname(folder)  # noqa: PTH120 - a string, as above
-        roots = self._roots.get(folder, ())
-        for folder in reversed(new):
-            roots = self._roots[folder] = (*roots, Path(folder)) if is_root(Path(folder)) else roots
-        return roots
-
-
-def _is_artefact(real: str, root: Path) -> bool:
-    above = os.path.join(root, "")  # noqa: PTH118 - with the separator at its end
-    return real.startswith(above) and is_artefact(Path(real[len(above) :]).parts)
 
 
 @dataclass(frozen=True)
@@ -253,7 +222,7 @@ class _Walk:
         path = folder.path / entry.name
         is_link = entry.is_symlink()
         real = real_path(path) if is_link else os.path.join(folder.real, entry.name)  # noqa: PTH118 - real is a string
-        reason = self._walker.writer(real, self._base)
+        reason = self._walker.written.by(real, self._base)
         if reason is not None:
             self.left_out.add(reason, path, is_folder=True)
         elif is_link:
@@ -267,8 +236,8 @@ class _Walk:
             status = path.stat()
         except OSError as error:
             raise refused(path, error) from error
-        reason = self._walker.writer(real, real if is_named else self._base)
-        if reason is None and not is_named and _is_of_program(real):
+        reason = self._walker.written.by(real, real if is_named else self._base)
+        if reason is None and not is_named and is_of_program(real):
             reason = PROGRAM
         if reason == OWN and is_named:
             raise DataError(
@@ -310,21 +279,3 @@ def _kind(entry: "os.DirEntry[str]", path: Path) -> Literal["folder", "file", "n
         if error.errno == errno.ELOOP or entry.name.startswith("."):
             return "nothing"
         raise refused(path, error) from error
-
-
-def _is_of_program(real: str) -> bool:
-    """Whether `real` is a file of one of this program's packages: code, its compiled form, its marker, a template."""
-    if not real.startswith(str(_PROGRAM)):
-        return False
-    path = Path(real)
-    if not path.is_relative_to(_PROGRAM):
-        return False
-    package, *below = path.relative_to(_PROGRAM).parts
-    folders = [_PROGRAM.joinpath(package, *below[:depth]) for depth in range(len(below))]
-    if not folders or not (folders[0] / "py.typed").is_file():
-        return False
-    if path.parent.name in ("__pycache__", "templates"):
-        folders.pop()
-    elif path.suffix != ".py" and path.name != "py.typed":
-        return False
-    return all((folder / "__init__.py").is_file() for folder in folders)

@@ -29,7 +29,7 @@ from data.errors import DataError
 from data.files import decode_utf8
 from data.kinds import recognise
 from data.layout import Layout, is_artefact, is_root
-from data.sources import left_out, local_text, paths, walk
+from data.sources import left_out, local_text, paths, walk, written
 from data.sources.left_out import AGAIN, BRACKETS, BROKEN, EMPTY, HIDDEN, OTHER, OWN, PROGRAM, left_out_lines
 from data.sources.local_text import load_local_text, local_text_identity, read_own_text
 from data.sources.paths import shown
@@ -66,7 +66,7 @@ def refusal(*patterns: str, root: str | None = None) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("module", [kinds, layout, left_out, local_text, paths, walk])
+@pytest.mark.parametrize("module", [kinds, layout, left_out, local_text, paths, walk, written])
 def test_examples_in_the_modules_hold(module: object) -> None:
     assert not doctest.testmod(module).failed  # type: ignore[arg-type]
 
@@ -523,7 +523,7 @@ def test_every_path_of_the_layout_is_an_artefact() -> None:
 def test_case_59_texts_in_the_repositorys_own_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "data", tmp_path / "data")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(walk, "_PROGRAM", tmp_path.resolve())
+    monkeypatch.setattr(written, "PROGRAM_FOLDER", tmp_path.resolve())
     put("data/letters/1.txt", "data/2.txt", "data/letters/mine.py")
     for pattern in ("data", "data/**/*", "data/*", "."):
         taken, left = walked(pattern)
