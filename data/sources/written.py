@@ -7,7 +7,7 @@ from data.layout import is_artefact, is_root
 from data.sources.left_out import OTHER, OWN
 from data.sources.paths import real_path
 
-PROGRAM_FOLDER = Path(__file__).resolve().parents[1]
+PROGRAM_FOLDER = Path(__file__).resolve().parents[2]
 """It holds the packages of this program."""
 
 

@@ -535,6 +535,12 @@ def test_case_59_texts_in_the_repositorys_own_data_folder(tmp_path: Path, monkey
         load_local_text({None: ["data/py.typed"]}, None)
 
 
+@pytest.mark.parametrize("folder", ["model", "model/fused", "compare/page/templates", "data/sources"])
+def test_the_program_itself_gives_no_text(folder: str) -> None:
+    """The real packages, where they lie: subpackages as well as the packages themselves."""
+    assert f"left out, {PROGRAM}: " in refusal(str(ROOT / folder))
+
+
 def test_empty_files_are_left_out_and_said_unless_named(here: Path) -> None:
     put("in/a.txt", "in/b.txt")
     Path("in/b.txt").write_text("")
