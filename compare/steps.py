@@ -26,6 +26,7 @@ from model.report import REPORT, evaluate_contestant, report_is_up_to_date
 from model.run_spec import RunSpec
 from model.settings import LadderConfig
 from model.train import saved_state, train
+from model.training import same_run
 from model.training.device import choose_compile, choose_device, explain_out_of_memory
 from model.training.processes import Processes
 from model.training.result import TrainResult
@@ -232,7 +233,7 @@ class Steps(TextSteps):
         last = saved_state(spec)
         if last is not None and last["finished"]:
             _, best = checkpoint.load_model(spec.folder, "best", spec.tokenizer, spec.tokenizer_path)
-            checkpoint.verify_same_run(best, last, spec.folder)
+            same_run.verify_same_run(best, last, spec.folder)
 
     def entries(self) -> list[Entry]:
         """All contestants with all their runs, each finished and read."""

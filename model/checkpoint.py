@@ -19,7 +19,7 @@ from data.files import atomic_write, sha256_file
 from data.layout import Layout
 from model.gpt import MiniGPT
 from model.run_spec import RunSpec
-from model.settings import MiniGPTConfig, TrainConfig
+from model.settings import MiniGPTConfig
 from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
@@ -60,7 +60,7 @@ def restart_command(*contestants: str) -> str:
     return f"make {' '.join(f'train-{name}' for name in contestants)} FORCE=1"
 
 
-def _restart(path: Path) -> str:
+def restart_of(path: Path) -> str:
     """The restart command for the run in whose folder `path` lies, whatever run its files say they are of."""
     return restart_command(Layout.contestant_of(path.parent))
 
@@ -117,7 +117,7 @@ def _storable(value: Any, where: str) -> Any:
 
 def load(path: Path) -> dict[str, Any]:
     """Read a checkpoint. Raises CheckpointError when it is absent, damaged, or not one of ours."""
-    anew = command(_restart(path))
+    anew = command(restart_of(path))
     if not path.exists():
         raise CheckpointError(f"{path} does not exist; train the contestant with {anew}")
     try:
@@ -171,7 +171,7 @@ def verify_tokenizer(state: dict[str, Any], path: Path, tokenizer: Tokenizer, to
         raise CheckpointError(
             f"{path} was trained with tokenizer {stored[:12]}… ({state['vocab_size']} tokens), but {tokenizer_path} is "
             f"{given[:12]}… ({tokenizer.vocab_size} tokens); put back that tokenizer (a copy is "
-            f"{path.parent / TOKENIZER_COPY}) or train again with {command(_restart(path))}"
+            f"{path.parent / TOKENIZER_COPY}) or train again with {command(restart_of(path))}"
         )
     copy = path.parent / TOKENIZER_COPY
     found = sha256_file(copy) if copy.exists() else "nothing"
@@ -179,128 +179,8 @@ def verify_tokenizer(state: dict[str, Any], path: Path, tokenizer: Tokenizer, to
         raise CheckpointError(
             f"{copy} is not the tokenizer file that {path} was trained with (sha256 {found[:12]}…, it recorded "
             f"{state['tokenizer_sha256'][:12]}…); copy {tokenizer_path} there again if that file has this hash, or "
-            f"train again with {command(_restart(path))}"
+            f"train again with {command(restart_of(path))}"
         )
-
-
-def verify_run(state: dict[str, Any], path: Path, wanted: dict[str, Any]) -> None:
-    """Raise CheckpointError unless `state` read from `path` is of the run that `wanted` (identity_of) describes."""
-    _verify_hashes(state, path, wanted["data"])
-    mend = f"or train again with {command(_restart(path))}"
-    version = state.get("training_version", 1)
-    if version != wanted["training_version"]:
-        raise CheckpointError(
-            f"{path} was trained by version {version} of the training, this is version {wanted['training_version']}, "
-            f"which gives other results; use that version, {mend}"
-        )
-    for block in ("model_config", "train_config"):
-        differences = _differences(state[block], wanted[block], block.removesuffix("_config"))
-        if differences:
-            is_of_ladder = state["train_config"].get("selection") == "last"
-            has_other_budget = any(line.startswith("train.budget.amount was") for line in differences)
-            on = "; a run with `ladder: {}` can go on" if has_other_budget and not is_of_ladder else ""
-            raise CheckpointError(
-                f"{path} was made with other settings: {'; '.join(differences)} in the configuration; "
-                f"put them back, {mend}{on}"
-            )
-    if state["contestant"] != wanted["contestant"]:
-        raise CheckpointError(
-            f"{path} is of contestant {state['contestant']!r}, not of {wanted['contestant']!r}; "
-            f"put it into its own folder, {mend}"
-        )
-
-
-def verify_environment(state: dict[str, Any], path: Path, train_config: TrainConfig) -> None:
-    """Raise CheckpointError if the finished run in `state` was carried out in another way than settings now say.
-
-    Numbers of threads, devices and types of product change the rounding and so the figures. What is left to `auto` or
-    null agrees with everything; a run that is not finished yet may go on in another way.
-    """
-    carried_out = state["environment"]
-    for key in ("device", "dtype", "compile", "num_threads"):
-        wanted, done = getattr(train_config, key), carried_out.get(key)
-        if key == "compile":
-            done = "on" if done else "off"
-        if wanted not in ("auto", None, done):
-            free = "null" if key == "num_threads" else "auto"
-            raise CheckpointError(
-                f"{path} was finished with train.{key} {done}, but it is now {wanted}, which gives other figures; set "
-                f"it to {done} or {free}, or train again with {command(_restart(path))}"
-            )
-
-
-def verify_metrics(state: dict[str, Any], path: Path, last: Path) -> None:
-    """Raise CheckpointError if the metrics in `path` are not those of the finished run in `state`, read from `last`."""
-    recorded = state.get("metrics_sha256")  # older checkpoints record the number of lines only
-    if recorded is not None:
-        is_same = path.exists() and sha256_file(path) == recorded
-    else:
-        is_same = path.exists() and path.read_bytes().count(b"\n") == state["metrics_lines"]
-    if not is_same:
-        raise CheckpointError(
-            f"{path} is missing or is not the file that {last} was written next to; put it back, or train again with "
-            f"{command(_restart(path))}"
-        )
-
-
-def _verify_hashes(state: dict[str, Any], path: Path, wanted: dict[str, dict[str, str]]) -> None:
-    for name, data in wanted.items():
-        stored = state["data"][name]
-        anew = f"or train again with {command(_restart(path))}"
-        for key in ("text_sha256", "ids_sha256"):
-            if stored[key] != data[key]:
-                raise CheckpointError(
-                    f"{path} was trained on {name} data with {key} {stored[key][:12]}… ({stored['path']}), but "
-                    f"{data['path']} now has {data[key][:12]}…; put back that text, {anew}"
-                )
-        borders = stored.get("borders_sha256")
-        if borders is None:
-            raise CheckpointError(
-                f"{path} does not record where the documents of {name} began when it was trained, so they may have "
-                f"been others; put back a checkpoint that does, {anew}"
-            )
-        if borders != data["borders_sha256"]:
-            raise CheckpointError(
-                f"{path} was trained on {name} data cut into other documents (borders_sha256 {borders[:12]}…, "
-                f"{data['path']} now has {data['borders_sha256'][:12]}…) of the same text; put back that separator or "
-                f"those files, {anew}"
-            )
-
-
-def verify_same_run(best: dict[str, Any], last: dict[str, Any], folder: Path) -> None:
-    """Raise CheckpointError unless best.pt and last.pt of `folder` are of one run.
-
-    Where the data lies may differ: a folder that was copied to another machine is continued there, and best.pt may
-    still be from before.
-    """
-    differing = [
-        key for key in IDENTITY_KEYS if _differences(_without_paths(best[key]), _without_paths(last[key]), key)
-    ]
-    if differing or best["best"] != last["best"]:
-        raise CheckpointError(
-            f"{folder / BEST} and {folder / LAST} are not of the same run ({', '.join(differing) or 'best'} differs); "
-            f"train again with {command(_restart(folder / LAST))}"
-        )
-
-
-def _without_paths(value: Any) -> Any:
-    """`value` with every `path` below it left out."""
-    if isinstance(value, dict):
-        return {key: _without_paths(item) for key, item in value.items() if key != "path"}
-    return value
-
-
-def _differences(stored: Any, wanted: Any, where: str) -> list[str]:
-    """The settings that differ, each as `train.learning_rate was 0.001, is 0.003`."""
-    if isinstance(stored, dict) and isinstance(wanted, dict):
-        keys = [key for key in {**stored, **wanted} if key not in FREE_SETTINGS]
-        absent = "not there"
-        return [
-            line
-            for key in keys
-            for line in _differences(stored.get(key, absent), wanted.get(key, absent), f"{where}.{key}")
-        ]
-    return [] if stored == wanted else [f"{where} was {stored}, is {wanted}"]
 
 
 def restore_model(state: dict[str, Any], path: Path) -> MiniGPT:

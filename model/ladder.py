@@ -23,6 +23,7 @@ from model import checkpoint
 from model.run_spec import RunSpec
 from model.settings import Budget, LadderConfig, TrainConfig
 from model.train import saved_state, threads, train
+from model.training import same_run
 from model.training.processes import Processes
 from model.training.result import TrainResult
 from model.training.trunk import Trunk
@@ -132,7 +133,7 @@ def check_ladder(ladder: Ladder) -> None:
         last = saved_state(rung)
         if last is not None and last["finished"]:
             _, best = checkpoint.load_model(rung.folder, "best", rung.tokenizer, rung.tokenizer_path)
-            checkpoint.verify_same_run(best, last, rung.folder)
+            same_run.verify_same_run(best, last, rung.folder)
 
 
 def saved_trunk(trunk: RunSpec) -> dict[str, Any] | None:
@@ -213,7 +214,7 @@ def _is_of(spec: RunSpec) -> bool:
     """Whether last.pt in the folder of `spec` is of that run; the other files may have been moved already."""
     path = spec.folder / checkpoint.LAST
     try:
-        checkpoint.verify_run(checkpoint.load(path), path, checkpoint.identity_of(spec))
+        same_run.verify_run(checkpoint.load(path), path, checkpoint.identity_of(spec))
     except CheckpointError:
         return False
     return True

@@ -13,6 +13,7 @@ from model.evaluate import describe, evaluate_split, write_nats
 from model.gpt import FLOPS_FORMULA, MiniGPT
 from model.run_spec import RunSpec
 from model.settings import EvaluateConfig
+from model.training import same_run
 from model.training.device import choose_device
 from tokenizer.encode_splits import EncodedSplit
 
@@ -44,8 +45,8 @@ def evaluate_contestant(
     folder, splits = spec.folder, spec.splits
     model, best = checkpoint.load_model(folder, "best", spec.tokenizer, spec.tokenizer_path)
     last = checkpoint.load(folder / checkpoint.LAST)
-    checkpoint.verify_same_run(best, last, folder)
-    checkpoint.verify_run(best, folder / checkpoint.BEST, checkpoint.identity_of(spec))
+    same_run.verify_same_run(best, last, folder)
+    same_run.verify_run(best, folder / checkpoint.BEST, checkpoint.identity_of(spec))
     if not last["finished"]:
         raise CheckpointError(
             f"{folder / checkpoint.LAST} is at step {last['spent']['steps']}, before the end of its budget; "

@@ -11,6 +11,7 @@ from data.lock import alone
 from model import checkpoint
 from model.run_spec import RunSpec
 from model.settings import Spent
+from model.training import same_run
 from model.training.loop import Run
 from model.training.processes import Processes
 from model.training.result import TrainResult, result_of
@@ -78,8 +79,8 @@ def saved_state(spec: RunSpec) -> dict[str, Any] | None:
         return None
     state = checkpoint.load(last)
     checkpoint.verify_tokenizer(state, last, spec.tokenizer, spec.tokenizer_path)
-    checkpoint.verify_run(state, last, checkpoint.identity_of(spec))
+    same_run.verify_run(state, last, checkpoint.identity_of(spec))
     if state["finished"]:
-        checkpoint.verify_environment(state, last, spec.train_config)
-        checkpoint.verify_metrics(state, spec.folder / checkpoint.METRICS, last)
+        same_run.verify_environment(state, last, spec.train_config)
+        same_run.verify_metrics(state, spec.folder / checkpoint.METRICS, last)
     return state

@@ -10,6 +10,7 @@ import torch
 from data.errors import CheckpointError, DataError
 from model import checkpoint
 from model.run_spec import RunSpec
+from model.training import same_run
 from model_helpers import ALPHABET, ENGLISH, ByteTable, CharTable, encoded_splits, tiny_model, tiny_train, train_tiny
 
 TOKENS = CharTable(ALPHABET)
@@ -190,12 +191,12 @@ def test_weights_that_do_not_fit_their_own_configuration_are_refused(root):
 def test_best_and_last_of_different_runs_are_refused(trained):
     last = checkpoint.load(trained / "run" / "last.pt")
     best = checkpoint.load(trained / "run" / "best.pt")
-    checkpoint.verify_same_run(best, last, trained / "run")
+    same_run.verify_same_run(best, last, trained / "run")
     with pytest.raises(CheckpointError, match=r"not of the same run \(best differs\)"):
-        checkpoint.verify_same_run(best, {**last, "best": {"step": 1, "val_sample_bits_per_char": 9.0}}, trained)
+        same_run.verify_same_run(best, {**last, "best": {"step": 1, "val_sample_bits_per_char": 9.0}}, trained)
     other = {**last, "train_config": last["train_config"] | {"seed": 2}}
     with pytest.raises(CheckpointError, match=r"\(train_config differs\)"):
-        checkpoint.verify_same_run(best, other, trained)
+        same_run.verify_same_run(best, other, trained)
 
 
 def test_other_data_is_refused_with_both_hashes_and_files(trained):
@@ -209,10 +210,10 @@ def test_other_data_is_refused_with_both_hashes_and_files(trained):
         sizes = tiny_model(TOKENS.vocab_size)
         return checkpoint.identity_of(RunSpec("char", TOKENS, path, found, sizes, tiny_train(4), trained / "run"))
 
-    checkpoint.verify_run(state, trained / "run" / "last.pt", identity(splits))
+    same_run.verify_run(state, trained / "run" / "last.pt", identity(splits))
     changed = splits | {"train": dataclasses.replace(splits["train"], text_sha256="f" * 64)}
     with pytest.raises(CheckpointError) as caught:
-        checkpoint.verify_run(state, trained / "run" / "last.pt", identity(changed))
+        same_run.verify_run(state, trained / "run" / "last.pt", identity(changed))
     message = str(caught.value)
     assert splits["train"].text_sha256[:12] in message and "ffffffffffff" in message
     assert str(splits["train"].path) in message and "last.pt" in message

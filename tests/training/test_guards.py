@@ -33,6 +33,7 @@ from data.errors import CheckpointError, ConfigError, DataError
 from model import checkpoint
 from model.report import evaluate_contestant
 from model.run_spec import RunSpec
+from model.training import same_run
 from model.training.device import explain_out_of_memory, is_out_of_memory
 from model.training.gradient import ParallelGradient
 from model.training.interrupt import TrainingInterrupted
@@ -435,10 +436,10 @@ def test_files_of_two_texts_are_still_no_run(house: Path, tmp_path: Path) -> Non
     run(house, tmp_path, tiny_train(2))
     best, last = (checkpoint.load(tmp_path / name) for name in (checkpoint.BEST, checkpoint.LAST))
     elsewhere = {name: data | {"path": "/elsewhere"} for name, data in last["data"].items()}
-    checkpoint.verify_same_run(best, last | {"data": elsewhere}, tmp_path)
+    same_run.verify_same_run(best, last | {"data": elsewhere}, tmp_path)
     other = {name: data | {"text_sha256": "f" * 64} for name, data in last["data"].items()}
     with pytest.raises(CheckpointError, match=r"\(data differs\)"):
-        checkpoint.verify_same_run(best, last | {"data": other}, tmp_path)
+        same_run.verify_same_run(best, last | {"data": other}, tmp_path)
 
 
 # What is written, and how it is read
