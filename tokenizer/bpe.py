@@ -14,7 +14,7 @@ import regex
 from data.errors import TokenizerError
 from data.files import write_json
 from tokenizer import small
-from tokenizer.base import Conveniences, Int32Array, Int64Array, fingerprint_of
+from tokenizer.base import Conveniences, Int64Array, fingerprint_of
 from tokenizer.bytelevel import (
     BYTE_CHARACTERS,
     BYTE_OF_CHARACTER,
@@ -36,8 +36,7 @@ if TYPE_CHECKING:  # it brings numba, which small texts do not wait for
 BPEKind = Literal["char_bpe", "byte_bpe"]
 _KINDS: tuple[BPEKind, ...] = get_args(BPEKind)
 _SHORT_TEXT = 2_000  # characters
-_PLAIN_CHARACTERS = 10_000
-"""So many characters a tokenizer encodes in plain Python; then it loads the engine, which takes a second."""
+_PLAIN_CHARACTERS = 10_000  # encoded in plain Python, before a tokenizer loads the engine, which takes a second
 
 
 class BPETokenizer(Conveniences):
@@ -165,28 +164,18 @@ class BPETokenizer(Conveniences):
         return self._engine is None and self._num_plain_characters <= _PLAIN_CHARACTERS
 
     def _encode_plainly(self, texts: Sequence[str], limit: int) -> list[list[int]]:
-        known: dict[str, list[int]] = {}
-        encoded = []
-        for text in texts:
-            ids: list[int] = []
-            for piece in pretokenize(text, self.split_pattern):
-                if piece not in known:
-                    try:
-                        symbols = self._symbols(piece).tolist()
-                    except TokenizerError:
-                        self._name_unknown(texts)
-                        raise
-                    known[piece] = small.encode(symbols, self._rank_of, len(self.base_tokens), limit)
-                ids += known[piece]
-            encoded.append(ids)
-        return encoded
+        pieces = (pretokenize(text, self.split_pattern) for text in texts)
+        try:
+            return small.encode_texts(pieces, self._symbols, self._rank_of, len(self.base_tokens), limit)
+        except TokenizerError:
+            self._name_unknown(texts)
+            raise
 
-    def _symbols(self, piece: str) -> Int32Array:
+    def _symbols(self, piece: str) -> list[int]:
         """Base ids of `piece`. Raises TokenizerError for what has none."""
-        if self.kind == "byte_bpe":
-            ids: Int32Array = self._id_of_byte[np.frombuffer(utf8(piece), dtype=np.uint8)]
-            return ids
-        return self._alphabet.ids(piece)
+        of_bytes = self.kind == "byte_bpe"
+        ids: list[int] = (self._id_of_byte[list(utf8(piece))] if of_bytes else self._alphabet.ids(piece)).tolist()
+        return ids
 
     def _encoder(self) -> "Encoder":
         """The engine's side of this tokenizer, loaded at its first use."""

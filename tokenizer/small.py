@@ -9,7 +9,7 @@ new id into the left cell and kills the right one. A *window* is named by its le
 """
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from tokenizer.reference import Merge, Pair, TieBreak, Training
@@ -189,3 +189,23 @@ def encode(sequence: Sequence[int], rank_of: Mapping[Pair, int], base_size: int,
         if before[cell] != _NO_CELL:
             push(before[cell])
     return [index for index in ids if index != _DEAD]
+
+
+def encode_texts(
+    texts: Iterable[Iterable[str]],
+    symbols_of: Callable[[str], Sequence[int]],
+    rank_of: Mapping[Pair, int],
+    base_size: int,
+    limit: int,
+) -> list[list[int]]:
+    """Ids of texts, each given as its pretokens; `symbols_of` gives the base ids of one. See `encode`."""
+    known: dict[str, list[int]] = {}
+    encoded = []
+    for pieces in texts:
+        ids: list[int] = []
+        for piece in pieces:
+            if piece not in known:
+                known[piece] = encode(symbols_of(piece), rank_of, base_size, limit)
+            ids += known[piece]
+        encoded.append(ids)
+    return encoded
