@@ -12,10 +12,9 @@ import dataclasses
 import json
 import os
 import platform
-import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,9 @@ import torch
 from torch import nn
 
 from bench import nanogpt, turns, whole_runs
+from bench.step_table import BOUND, DEMO_SHAPES, SHAPES, Line, Shape, fixed_costs, table
 from compare import cli
 from compare.options import Parser, folder, number, whole
-from compare.table import as_text
 from data.files import write_json
 from data.layout import Layout
 from data.numbers import Range
@@ -37,45 +36,7 @@ from model.training.optimizer import NUM_SMALL_PRODUCTS, Optimizers
 
 EMBEDDING_DIM, NUM_HEADS, NUM_LAYERS = 128, 4, 4
 TOKENS_A_TURN = 8192
-BOUND = "bare products"
 Step = Callable[[], Any]
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What varies between the tables."""
-
-    vocab_size: int
-    dropout: float
-    block_size: int = 128
-    batch_size: int = 32
-
-    @property
-    def name(self) -> str:
-        """In words."""
-        return f"V {self.vocab_size:,}, dropout {self.dropout:g}, {self.batch_size} x {self.block_size}"
-
-
-SHAPES = (Shape(256, 0.0), Shape(256, 0.1), Shape(4096, 0.0))
-FEW_WINDOWS = (4, 8, 16)
-DEMO_SHAPES = tuple(Shape(vocab, 0.0, 64, windows) for vocab in (149, 4096) for windows in FEW_WINDOWS)
-"""The demo's. Their times against the number of windows tell the fixed cost of a step."""
-
-
-@dataclass
-class Line:
-    """One contestant of one table."""
-
-    shape: str
-    name: str
-    tokens_per_second: list[float] = field(default_factory=list)
-    peak_bytes: int = 0
-    failed: str = ""
-
-    @property
-    def best(self) -> float:
-        """Of all turns."""
-        return max(self.tokens_per_second)
 
 
 def ours(shape: Shape, preset: str, num_threads: int) -> Step:
@@ -222,45 +183,6 @@ def measure(
                 except turns.NoAnswerError as error:
                     line.failed = str(error)
     return list(lines.values())
-
-
-def best_peer(lines: Sequence[Line]) -> Line | None:
-    """The fastest that is neither ours nor the bound."""
-    peers = [line for line in lines if line.name.startswith("nanoGPT") and not line.failed]
-    return max(peers, key=lambda line: line.best, default=None)
-
-
-def table(lines: Sequence[Line]) -> str:
-    """One shape's lines, aligned."""
-    fastest = best_peer(lines)
-    bounds = {line.name: line.best for line in lines if line.name.startswith(BOUND) and not line.failed}
-    cells = [[lines[0].shape, "tokens/s", "median", "x best peer", "of bound", "peak MB"]]
-    for line in lines:
-        if line.failed:
-            cells.append([f"{line.name}: {line.failed}", "-", "-", "-", "-", "-"])
-            continue
-        ratio = f"{line.best / fastest.best:.2f}" if fastest else "-"
-        median = statistics.median(line.tokens_per_second)
-        preset = "modern" if line.name.endswith("modern") else "gpt2"
-        bound = bounds.get(f"{BOUND}, {preset}")
-        share = f"{line.best / bound:.0%}" if bound else "-"
-        cells.append([line.name, f"{line.best:,.0f}", f"{median:,.0f}", ratio, share, f"{line.peak_bytes / 1e6:,.0f}"])
-    return as_text(cells)
-
-
-def fixed_costs(lines: Sequence[Line]) -> str:
-    """Of the demo's shapes: ms of a step for each number of windows, and of a straight line through them at none."""
-    cells = [["ms of a step, 64 tokens a window", *(f"{windows} windows" for windows in FEW_WINDOWS), "at none"]]
-    for vocab_size in sorted({shape.vocab_size for shape in DEMO_SHAPES}):
-        shapes = [shape for shape in DEMO_SHAPES if shape.vocab_size == vocab_size]
-        for name in dict.fromkeys(line.name for line in lines):
-            found = {line.shape: line for line in lines if line.name == name and not line.failed}
-            if name.startswith("nanoGPT") or not all(shape.name in found for shape in shapes):
-                continue
-            ms = [1e3 * shape.batch_size * shape.block_size / found[shape.name].best for shape in shapes]
-            at_none = statistics.linear_regression([shape.batch_size for shape in shapes], ms).intercept
-            cells.append([f"V {vocab_size:,}, {name}", *(f"{value:.1f}" for value in (*ms, at_none))])
-    return as_text(cells)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

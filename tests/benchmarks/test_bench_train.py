@@ -1,11 +1,12 @@
-"""bench/train_step.py: the stand-in is GPT-2, turns are counted, failures are named, the table fits a terminal."""
+"""bench-train: the stand-in is GPT-2, turns are counted, failures are named, the tables fit a terminal."""
 
 import pytest
 import torch
 
 from bench import train_step
 from bench.nanogpt import PlainGPT2
-from bench.train_step import BOUND, Line, Shape, batch, best_peer, contestants, measure, table
+from bench.step_table import BOUND, DEMO_SHAPES, Line, Shape, best_peer, fixed_costs, table
+from bench.train_step import batch, contestants, measure
 from model.gpt import MiniGPT
 from model.settings import MiniGPTConfig
 
@@ -108,16 +109,16 @@ def test_the_fixed_cost_is_what_a_straight_line_says_of_no_windows():
     def lines(name, fixed, each):
         return [
             Line(shape.name, name, [shape.batch_size * 64 / (1e-3 * (fixed + each * shape.batch_size))])
-            for shape in train_step.DEMO_SHAPES
+            for shape in DEMO_SHAPES
         ]
 
-    rows = train_step.fixed_costs([*lines("ours, gpt2", 26.0, 5.0), *lines("nanoGPT, x", 1.0, 1.0)]).splitlines()
+    rows = fixed_costs([*lines("ours, gpt2", 26.0, 5.0), *lines("nanoGPT, x", 1.0, 1.0)]).splitlines()
     assert len(rows) == 3
     assert rows[1].split()[-4:] == ["46.0", "66.0", "106.0", "26.0"]
 
 
 def test_demo_shapes_and_the_presets_own_products_are_measured():
-    assert {(s.vocab_size, s.block_size, s.batch_size) for s in train_step.DEMO_SHAPES} >= {
+    assert {(s.vocab_size, s.block_size, s.batch_size) for s in DEMO_SHAPES} >= {
         (vocab, 64, windows) for vocab in (149, 4096) for windows in (8, 16)
     }
     lines = [
