@@ -1,12 +1,12 @@
 """The chain from encoded texts to the comparison, step by step; compare/text_steps.py has the steps before it."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from compare.experiment import Experiment, naming_contestant
+from compare.ladder.rungs import ladder_below, warmup_amount
 from compare.outputs.comparison import Comparison
 from compare.page.render import HTML
 from compare.plan import Plan, measured_seconds_per_step, plan_of, warnings_of
@@ -21,10 +21,9 @@ from data.show import say
 from model import checkpoint
 from model.batches import windows_of
 from model.checkpoint import restart_command
-from model.ladder import Ladder, check_ladder, kept_amounts, kept_warmup, ladder_of, rung_settings, settle, train_ladder
+from model.ladder import check_ladder, rung_settings, settle, train_ladder
 from model.report import REPORT, evaluate_contestant, report_is_up_to_date
 from model.run_spec import RunSpec
-from model.settings import LadderConfig
 from model.train import saved_state, train
 from model.training import same_run
 from model.training.device import choose_compile, choose_device, explain_out_of_memory
@@ -81,7 +80,7 @@ class Steps(TextSteps):
             if self.experiment.ladder is None:
                 specs, results = [top], [train(top, restart=restart, processes=self.processes)]
             else:
-                ladder = self.processes.main_first(partial(self._ladder, top))
+                ladder = self.processes.main_first(partial(ladder_below, self.experiment, top))
                 specs = list(ladder.rungs)
                 results = train_ladder(ladder, restart=restart, processes=self.processes)
         for spec, result in zip(specs, results, strict=True):
@@ -132,8 +131,8 @@ class Steps(TextSteps):
             model_config = contestant.model_for(tokenizer, encoded["train"])
             config = replace(contestant.train_for(model_config, encoded["train"]), seed=seed)
         if self.experiment.ladder is not None:
-            warmup_amount = self._warmup_amount(name, self.experiment.ladder, restart)
-            config = rung_settings(config, self.experiment.ladder, config.budget.amount, warmup_amount)
+            warmup = warmup_amount(self.experiment, name, restart=restart)
+            config = rung_settings(config, self.experiment.ladder, config.budget.amount, warmup)
         return RunSpec(
             contestant=name,
             tokenizer=tokenizer,
@@ -144,42 +143,10 @@ class Steps(TextSteps):
             folder=self.experiment.run_folder(name, seed),
         )
 
-    def _warmup_amount(self, name: str, ladder: LadderConfig, restart: bool) -> int:
-        """The warm-up of all rungs of contestant `name`: as set, as in the trunks that are there, or a share of the
-        smallest budget. So a ladder that goes on to a greater budget keeps the warm-up that its trunks had.
-        """
-        config = self.experiment.contestant(name).train
-        if config.warmup_amount is not None:
-            return config.warmup_amount
-        for folder in self._folders_with_the_budget_of(name, with_own=not restart):
-            found = kept_warmup(folder, config, of_any_budget=not restart)
-            if found is not None:
-                return found
-        return math.floor(config.warmup_fraction * ladder.amounts(config.budget)[0])
-
-    def _folders_with_the_budget_of(self, name: str, *, with_own: bool = True) -> list[Path]:
-        """The run folders of contestant `name`, if `with_own`, and then of all others that have its budget."""
-        experiment = self.experiment
-        budget = experiment.contestant(name).train.budget
-        others = [one for one in experiment.contestants if experiment.contestant(one).train.budget == budget]
-        names = [name] * with_own + [one for one in others if one != name]
-        return [experiment.run_folder(one, seed) for one in names for seed in experiment.seeds_of(one)]
-
-    def _ladder(self, top: RunSpec) -> Ladder:
-        """The ladder below the run `top`: the budgets that the experiment names, and all smaller ones that are there,
-        of any contestant with the same budget: what an earlier, smaller ladder has trained stays a part of this one.
-        """
-        assert self.experiment.ladder is not None
-        budget = top.train_config.budget
-        amounts = set(self.experiment.ladder.amounts(budget))
-        for folder in self._folders_with_the_budget_of(top.contestant):
-            amounts |= {amount for amount in kept_amounts(folder, budget.unit) if amount < budget.amount}
-        return ladder_of(top, sorted(amounts))
-
     def specs(self, name: str, seed: int) -> list[RunSpec]:
         """Every run that `train` makes for contestant `name` and `seed`: one, or with a ladder one for each budget."""
         top = self.spec(name, seed)
-        return [top] if self.experiment.ladder is None else list(self._ladder(top).rungs)
+        return [top] if self.experiment.ladder is None else list(ladder_below(self.experiment, top).rungs)
 
     def _checked(self, name: str, seed: int, *, restart: bool = False) -> RunSpec:
         """The same, refused where it could not be trained or scored here."""
@@ -226,7 +193,7 @@ class Steps(TextSteps):
             return
         spec = self.spec(name, seed)
         if self.experiment.ladder is not None:
-            ladder = self._ladder(spec)
+            ladder = ladder_below(self.experiment, spec)
             settle(ladder)
             check_ladder(ladder)
             return
@@ -249,7 +216,7 @@ class Steps(TextSteps):
         runs = tuple(read_run(report.parent) for report in self.train_all(name))
         if self.experiment.ladder is None:
             return Entry(name, runs)
-        ladders = [self._ladder(self.spec(name, seed)) for seed in self.experiment.seeds_of(name)]
+        ladders = [ladder_below(self.experiment, self.spec(name, seed)) for seed in self.experiment.seeds_of(name)]
         rungs = []
         for number, amount in enumerate(rung.train_config.budget.amount for rung in ladders[0].rungs[:-1]):
             folders = [ladder.rungs[number].folder for ladder in ladders]
@@ -273,7 +240,7 @@ class Steps(TextSteps):
             seconds = measured_seconds_per_step(spec) if measured else None
             plan = plan_of(contestant, seeds, encoded, tokenizer, seconds_per_step=seconds)
             if self.experiment.ladder is not None:
-                amounts = [rung.train_config.budget.amount for rung in self._ladder(spec).rungs]
+                amounts = [rung.train_config.budget.amount for rung in ladder_below(self.experiment, spec).rungs]
                 plan = plan.with_ladder(amounts, self.experiment.ladder.way_down)
             plans.append(plan)
         return plans
