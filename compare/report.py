@@ -1,7 +1,7 @@
 """The comparison on disk: comparison.json (everything), the verdict, tables, text to read, the curves and the page."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from compare.outputs.identity import identity_of
 from compare.outputs.neighbours import marginal_of_these_runs, sweep_of_this_text
 from compare.outputs.text import comparison_markdown, comparison_text
 from compare.page.curves import curve_paths, draw_curves
-from compare.page.data import levels, page_data
+from compare.page.data import levels, page_of
 from compare.page.render import HTML, write_page
 from compare.page.samples import prompts_of, samples_of
 from compare.runs import Entry, all_runs, check_comparable, runs_of_rungs
@@ -180,7 +180,7 @@ def write_comparison(
     """
     check_comparable([*all_runs(entries), *runs_of_rungs(entries)])
     comparison = _compared(folder, experiment, entries, materials, echo)
-    draw_curves(folder, entries, levels([asdict(one) for one in comparison.baselines]))
+    draw_curves(folder, entries, levels(comparison.baselines))
     write_text(folder / TEXT, comparison_text(comparison))
     write_text(folder / MARKDOWN, comparison_markdown(comparison))
     write_text(folder / CSV, table_csv(comparison.rows))
@@ -191,8 +191,8 @@ def write_comparison(
         entry.name: samples_of(entry, materials.tokenizers[entry.name], materials.tokenizer_paths[entry.name], prompts)
         for entry in entries
     }
-    page = page_data(
-        summary=comparison.as_json() | {"marginal_sentences": comparison.marginal_sentences},
+    page = page_of(
+        comparison,
         entries=entries,
         splits=materials.splits,
         tokenizers=materials.tokenizers,

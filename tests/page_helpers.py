@@ -1,7 +1,7 @@
 """A comparison small enough for the page's tests: real tokenizers, made-up losses."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
@@ -10,19 +10,26 @@ from typing import Any
 import numpy as np
 
 from budget_helpers import answer_for
-from compare.ladder.stored import answer_as_json
-from compare.page.data import page_data
+from compare.bits_by.result import KindRow, RangeRow, Unseen, UnseenCharacter, WhereBitsGo, WordRow
+from compare.certainty.intervals import Interval
+from compare.certainty.pairs import Certainty, Pair, Spread
+from compare.grids.sweep import Point, Reference, Sweep
+from compare.outputs.comparison import BaselineLine, Comparison, Details, Identity
+from compare.page.data import page_of
+from compare.page.values import Page, Sample
 from compare.runs import Entry, Run
 from compare.table import row_of
 from data.files import sha256_text
 from data.splits import Split
 from model.evaluate import Evaluation
+from model.report_file import BudgetFacts
 from report_helpers import report_of
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPEKind, BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer
 from tokenizer.char import CharTokenizer, alphabet_of
 from tokenizer.pretokenize import SPLIT_PATTERNS, SplitPattern
+from tokenizer.studies.intrinsic import CutNumber, GluedTokens, Intrinsic
 from tokenizer.train import TokenizerConfig, train_tokenizer
 
 PROSE = (
@@ -128,138 +135,161 @@ def entries_of(tokenizers: Mapping[str, Tokenizer], seeds: Sequence[int] = (1,))
     return [Entry(name, tuple(run_of(name, one, seed) for seed in seeds)) for name, one in tokenizers.items()]
 
 
-def summary_of(entries: Sequence[Entry]) -> dict[str, Any]:
-    """What comparison.json holds at least."""
-    return {
-        "experiment": "small",
-        "answer": "a is better than <b>. c and a are equal.",
-        "how_sure": ["a needs 0.100 fewer bits per character than <b> (95 % interval 0.05 to 0.15, over 9 documents)."],
-        "noise": "Training noise is assumed, because there is one seed.",
-        "text_path": "texts/small & own.txt",
-        "model_shape": "2 layers of width 16",
-        "batch": "8 blocks of 16 tokens",
-        "rows": [asdict(row_of(entry)) for entry in entries],
-        "not_held_equal": ["tokens seen: a 1 & b 2"],
-        "flops_formula": "training FLOPs per token = 6 * N",
-        "corpus": {
-            "source": "text",
-            "revision": None,
-            "cleaning": {"name": "minimal", "crlf_converted": 3, "lone_cr_converted": 0},
-            "versions": {"python": "3"},
-        },
-    }
-
-
-def full_summary(entries: Sequence[Entry]) -> dict[str, Any]:
-    """A comparison with every optional part, in the shapes that their modules write; values by hand."""
+def plain_comparison(entries: Sequence[Entry]) -> Comparison:
+    """A comparison without anything that a comparison need not have."""
     names = [entry.name for entry in entries]
     by_name = {name: 2.0 + 0.25 * number for number, name in enumerate(names)}
-    pair = {
-        "a": names[0],
-        "b": names[1],
-        "difference": -0.25,
-        "documents": {"low": -0.3, "high": -0.2},
-        "blocks": {"low": -0.31, "high": -0.19},
-        "by_seed": [-0.25, -0.26],
-        "by_seed_sd": 0.007,
-        "interval": {"low": -0.32, "high": -0.18},
-        "margin": 0.01,
-        "outcome": "a",
-        "reason": "",
-    }
-    unsure = pair | {"documents": None, "blocks": None, "by_seed": [0.0], "by_seed_sd": None, "outcome": "undecided"}
-    row = {"num_chars": 100, "bits_per_char": by_name, "cut_share": dict.fromkeys(names, 0.4)}
-    class_ = {"bits": by_name} | row
-    empty = class_ | {"bits_per_char": dict.fromkeys(names), "cut_share": dict.fromkeys(names)}
-    return summary_of(entries) | {
-        "ladder": answer_as_json(answer_for(names)),
-        "statistics": {
-            "num_documents": len(DOCUMENTS),
-            "block_characters": 2000,
-            "num_blocks": 3,
-            "contestants": {
-                name: {"seeds": [1, 2], "bits_per_char": [value, value + 0.01], "mean": value, "sd": 0.007}
-                for name, value in by_name.items()
+    unsure = Pair(names[0], "", (0.0,), None, None, None, margin=0.01, outcome="undecided", reason="One block of text.")
+    return Comparison(
+        experiment="small",
+        budget="at equal characters seen (1,000), on 1,000 test characters",
+        certainty=Certainty(
+            num_documents=len(DOCUMENTS),
+            num_blocks=3,
+            seeds=(1, 2),
+            contestants=tuple(Spread(name, (1, 2), (value, value + 0.01)) for name, value in by_name.items()),
+            pairs=tuple(replace(unsure, b=name) for name in names[1:]),
+            baseline=names[0],
+        ),
+        rows=tuple(row_of(entry) for entry in entries),
+        not_held_equal=("tokens seen: a 1 & b 2",),
+        baselines=(),
+        details=Details(
+            where_bits_go=_where_bits_go(by_name),
+            intrinsic={},
+            sweep=None,
+            marginal={},
+            corpus={
+                "source": "text",
+                "revision": None,
+                "cleaning": {"name": "minimal", "crlf_converted": 3, "lone_cr_converted": 0},
+                "versions": {"python": "3"},
             },
-            "pairs": [pair, unsure],
-        },
-        "baselines": [
-            {"name": "uniform", "bits_per_char": 6.5, "note": "log2 of 90 characters"},
-            {"name": "xz", "bits_per_char": 3.2, "note": "the test text by itself"},
-            {"name": "xz after train", "bits_per_char": 1.9, "note": "what test adds to train"},
-            {"name": "gzip", "bits_per_char": 5.2, "note": "the test text by itself"},
-            {"name": "character n-gram", "bits_per_char": 3.4, "note": "order 5"},
-        ],
-        "where_bits_go": {
-            "rule": "A token's bits are shared.",
-            "word_note": "a word is a run of letters",
-            "num_chars": 1000,
-            "kinds": [class_ | {"name": "digit", "description": "0 to 9"}, class_ | {"name": "space"}],
-            "positions": [
-                row | {"from": 0, "to": 0, "num_chars": dict.fromkeys(names, 12)},
-                empty | {"from": 1, "to": None, "num_chars": dict.fromkeys(names, 0)},
-            ],
-            "word_frequency": [class_ | {"name": "never in train", "num_words": 7}],
-            "unseen": {
-                "num_distinct": 1,
-                "num_chars": 2,
-                "characters": [{"character": "\u2028", "code_point": "U+2028", "count": 2}],
-                "bits": by_name,
-                "bits_per_char": by_name,
-            },
-        },
-        "intrinsic": {name: _intrinsic() for name in names},
-        "sweep": {
-            "budget": {"unit": "characters", "amount": 1000},
-            "points": [
-                _point("large", 1000, 2.1) | {"split_pattern": "gpt2"},
-                _point("small", 300, 2.2) | {"split_pattern": "gpt2"},
-            ],
-            "references": [_point("char", 90, 2.3)],
-        },
-    }
+        ),
+        identity=Identity(
+            reports={},
+            fingerprints={},
+            test_text_sha256=SPLITS["test"].sha256,
+            test_chars=len(SPLITS["test"].text),
+            text_path="texts/small & own.txt",
+            model_shape="2 layers of width 16",
+            batch="8 blocks of 16 tokens",
+            flops_formula="training FLOPs per token = 6 * N",
+            about=(),
+        ),
+        clean=None,
+        mixtures=(),
+    )
 
 
-def _intrinsic() -> dict[str, Any]:
-    return {
-        "chars_per_token": 2.5,
-        "bytes_per_token": 2.6,
-        "vocab_size": 300,
-        "vocab_used": 200,
-        "tokens_per_word": None,
-        "renyi_efficiency": 0.7,
-        "embedding_share": 0.25,
-        "glued_tokens": {"num": 2, "share": 0.031, "examples": ["s, ", "'t"]},
-        "numbers": [{"text": "42", "tokens": ["4", "2"]}, {"text": "1999", "tokens": None}],
-        "chars_in_128_tokens": 320.0,
-    }
+def full_comparison(entries: Sequence[Entry]) -> Comparison:
+    """A comparison with every optional part; values by hand."""
+    plain = plain_comparison(entries)
+    names = [entry.name for entry in entries]
+    decided = replace(
+        plain.certainty.pairs[0],
+        by_seed=(-0.24, -0.26),
+        documents=Interval(-0.3, -0.2),
+        blocks=Interval(-0.31, -0.19),
+        interval=Interval(-0.32, -0.18),
+        outcome="a",
+        reason="",
+    )
+    baselines = (
+        BaselineLine("uniform", 6.5, "log2 of 90 characters", None),
+        BaselineLine("xz", 3.2, "the test text by itself", None),
+        BaselineLine("xz after train", 1.9, "what test adds to train", None),
+        BaselineLine("gzip", 5.2, "the test text by itself", None),
+        BaselineLine("character n-gram", 3.4, "order 5", None),
+    )
+    points = (Point(**_figures("large", 1000, 2.1), split_pattern="gpt2"),)
+    points = (*points, Point(**_figures("small", 300, 2.2), split_pattern="gpt2"))
+    references = (Reference(**_figures("char", 90, 2.3)),)
+    sweep = Sweep(2, "small", "t" * 64, "b" * 64, BudgetFacts("characters", 1000), points, references, {})
+    return replace(
+        plain,
+        certainty=replace(plain.certainty, pairs=(decided, *plain.certainty.pairs[1:])),
+        baselines=baselines,
+        details=replace(plain.details, intrinsic=dict.fromkeys(names, _INTRINSIC), sweep=sweep),
+        ladder=answer_for(names),
+    )
 
 
-def _point(name: str, size: int, bits: float) -> dict[str, Any]:
+def _where_bits_go(by_name: Mapping[str, float]) -> WhereBitsGo:
+    cut, nothing = dict.fromkeys(by_name, 0.4), dict.fromkeys(by_name)
+    figures: dict[str, Any] = {"bits": by_name, "bits_per_char": by_name, "cut_share": cut}
+    empty = figures | {"bits_per_char": nothing, "cut_share": nothing}
+    return WhereBitsGo(
+        rule="A token's bits are shared.",
+        cut_note="",
+        num_chars=1000,
+        total_bits=by_name,
+        kinds=(KindRow("digit", "0 to 9", 100, **figures), KindRow("space", "white space", 100, **figures)),
+        positions=(
+            RangeRow(0, 0, dict.fromkeys(by_name, 12), **figures),
+            RangeRow(1, None, dict.fromkeys(by_name, 0), **empty),
+        ),
+        position_note="",
+        context_seen=(),
+        context_note="",
+        word_frequency=(WordRow("never in train", 7, 100, **figures),),
+        word_note="a word is a run of letters",
+        unseen=Unseen(1, (UnseenCharacter("\u2028", "U+2028", 2),), 2, **figures),
+    )
+
+
+_INTRINSIC = Intrinsic(
+    chars_per_token=2.5,
+    bytes_per_token=2.6,
+    vocab_size=300,
+    vocab_used=200,
+    vocab_used_share=2 / 3,
+    tokens_per_word=None,
+    renyi_efficiency=0.7,
+    embedding_share=0.25,
+    glued_tokens=GluedTokens(2, 0.031, ("s, ", "'t")),
+    numbers=(CutNumber("42", ("4", "2")), CutNumber("1999", None)),
+    chars_in_128_tokens=320.0,
+)
+
+
+def _figures(name: str, size: int, bits: float) -> dict[str, Any]:
     return {
         "contestant": name,
         "kind": "byte_bpe",
         "vocab_size": size,
         "bits_per_char": bits,
-        "bits_by_seed": [bits - 0.02, bits + 0.02],
+        "bits_by_seed": (bits - 0.02, bits + 0.02),
+        "val_bits_per_char": bits,
+        "chars_per_token": 2.5,
         "embedding_share": 0.1,
         "seconds": 12.0,
     }
 
 
 SAMPLES = {
-    "char": [
-        {"prompt": "The ", "text": "cat </script><b>sat</b>\n  on", "temperature": 0.8, "top_k": 50, "seed": 1},
-        {"prompt": "\n", "text": "on & on", "temperature": 0.8, "top_k": None, "seed": 2},
-    ]
+    "char": (
+        Sample("The ", "cat </script><b>sat</b>\n  on", temperature=0.8, seed=1),
+        Sample("\n", "on & on", temperature=0.8, seed=2),
+    )
 }
 
 
-def full_page(tokenizers: Mapping[str, Tokenizer] | None = None, seeds: Sequence[int] = (1, 2)) -> dict[str, Any]:
-    """A page with every section."""
+def plain_page(entries: Sequence[Entry], splits: Mapping[str, Split] = SPLITS) -> Page:
+    """The page of `plain_comparison`."""
+    return page_of(plain_comparison(entries), entries=entries, splits=splits, tokenizers={}, samples={})
+
+
+def full_page(tokenizers: Mapping[str, Tokenizer] | None = None, seeds: Sequence[int] = (1, 2)) -> Page:
+    """A page with every section, and words of the answer that are made up."""
     tokenizers = every_tokenizer() if tokenizers is None else tokenizers
     names = [name for name in ("char", "char_bpe_none", "byte_bpe_gpt2") if name in tokenizers]
     entries = entries_of({name: tokenizers[name] for name in names}, seeds)
-    return page_data(
-        summary=full_summary(entries), entries=entries, splits=SPLITS, tokenizers=tokenizers, samples=SAMPLES
+    page = page_of(full_comparison(entries), entries=entries, splits=SPLITS, tokenizers=tokenizers, samples=SAMPLES)
+    sure = "a needs 0.100 fewer bits per character than <b> (95 % interval 0.05 to 0.15, over 9 documents)."
+    return replace(
+        page,
+        answer="a is better than <b>. c and a are equal.",
+        how_sure=(sure,),
+        noise="Training noise is assumed, because there is one seed.",
     )

@@ -7,12 +7,12 @@ have the same bits. The page puts the rows one above the other, so that the same
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compare.characters import character_nats, character_starts
+from compare.page.values import Cell, Passage, Span
 from data.splits import Split
 from model.evaluate import Evaluation
 
@@ -26,7 +26,7 @@ _MOST_IN_A_CELL = 24  # characters; a longer word is cut, so that a line of a ph
 _CELL = re.compile(r"\S+[^\S\n]*\n?|[^\S\n]+\n?|\n")
 
 
-def passage(test: Split, evaluations: Mapping[str, Evaluation]) -> dict[str, Any]:
+def passage(test: Split, evaluations: Mapping[str, Evaluation]) -> Passage:
     """The beginning of the document on which every contestant is closest to its own figure for the whole split.
 
     Of the documents with at least 400 characters (else: the longest) the first 600 characters are taken, cut at white
@@ -47,18 +47,17 @@ def passage(test: Split, evaluations: Mapping[str, Evaluation]) -> dict[str, Any
             rows = [
                 _spans(piece, bits[name][span], begins[name][position - start : span.stop - start]) for name in bits
             ]
-            cells.append({"rows": rows, "ends_line": piece.endswith("\n")})
+            cells.append(Cell(tuple(rows), ends_line=piece.endswith("\n")))
             position = span.stop
-    return {
-        "contestants": list(bits),
-        "document_number": document + 1,
-        "text": text,
-        "num_chars": len(text),
-        "is_whole_document": end == int(test.document_offsets[document + 1]),
-        "bits_per_char": {name: float(values[start:end].mean()) for name, values in bits.items()},
-        "levels": list(LEVELS),
-        "cells": cells,
-    }
+    return Passage(
+        contestants=tuple(bits),
+        document_number=document + 1,
+        text=text,
+        is_whole_document=end == int(test.document_offsets[document + 1]),
+        bits_per_char={name: float(values[start:end].mean()) for name, values in bits.items()},
+        levels=LEVELS,
+        cells=tuple(cells),
+    )
 
 
 def _typical_document(offsets: NDArray[np.int64], bits: list[Float64Array]) -> int:
@@ -94,15 +93,13 @@ def _token_begins(evaluation: Evaluation, start: int, end: int) -> NDArray[np.bo
     return begins
 
 
-def _spans(text: str, bits: Float64Array, begins: NDArray[np.bool_]) -> list[list[Any]]:
-    """[characters, bits of each, level, whether a token begins here] for each run of equal bits within a token."""
-    spans: list[list[Any]] = []
+def _spans(text: str, bits: Float64Array, begins: NDArray[np.bool_]) -> tuple[Span, ...]:
+    """One span for each run of equal bits within a token."""
+    spans: list[Span] = []
     for character, value, is_begin in zip(text, bits.tolist(), begins.tolist(), strict=True):
         # A shared loss gives every character of its token the very same float.
-        if spans and not is_begin and spans[-1][1] == value:
-            spans[-1][0] += character
+        if spans and not is_begin and spans[-1].bits == value:
+            spans[-1] = spans[-1]._replace(text=spans[-1].text + character)
         else:
-            spans.append([character, value, int(np.searchsorted(LEVELS, value, side="right")), is_begin])
-    for span in spans:
-        span[1] = round(span[1], 2)
-    return spans
+            spans.append(Span(character, value, int(np.searchsorted(LEVELS, value, side="right")), is_begin))
+    return tuple(span._replace(bits=round(span.bits, 2)) for span in spans)

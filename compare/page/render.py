@@ -1,9 +1,10 @@
-"""The report's page: one self-contained HTML file, from the plain dict that `compare.page.data` assembles."""
+"""The report's page: one self-contained HTML file, from what `compare.page.data` gathers."""
 
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -12,10 +13,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from compare.ladder.stored import answer_from_json
+from compare.bits_by.result import KindRow, RangeRow, WhereBitsGo, WordRow
+from compare.ladder.answer import LadderAnswer, PairAnswer
 from compare.ladder.words import TITLE as BUDGETS_TITLE
 from compare.ladder.words import cells as budget_cells
-from compare.page.bars import forest_picture, grouped_bars, ladder, signed
+from compare.ladder.words import headline, lines
+from compare.page.bars import Group, forest_picture, grouped_bars, ladder, signed
 from compare.page.budgets import curves_picture, gap_picture
 from compare.page.curves import curve_picture, drawn_levels
 from compare.page.signs import REPLACEMENT, one_column, readable, visible
@@ -27,9 +30,11 @@ from compare.page.svg import (
     sweep_lines,
     sweep_picture,
 )
+from compare.page.values import Figure, Page, Passage
 from data.files import read_text, write_text
 from data.show import counted, shorten
 from data.show import visible as as_shown
+from tokenizer.studies.intrinsic import Intrinsic
 
 HTML = "index.html"
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -39,12 +44,12 @@ _STYLES = ("picture.css", "style.css")
 _SCRIPTS = ("tokenizer.js", "viewer.js", "reading.js")
 
 
-def write_page(path: Path, page: Mapping[str, Any]) -> None:
-    """Write the page atomically; `page` is what `compare.page.data.page_data` returns, or the same read from JSON."""
+def write_page(path: Path, page: Page) -> None:
+    """Write the page atomically."""
     write_text(path, render_page(page))
 
 
-def render_page(page: Mapping[str, Any]) -> str:
+def render_page(page: Page) -> str:
     """The page as HTML. It loads nothing: style, scripts, pictures and vocabularies stand in it.
 
     Every string from outside passes through `data.show.visible` and is escaped; the page's own policy lets the
@@ -60,15 +65,15 @@ def render_page(page: Mapping[str, Any]) -> str:
     style = Markup("\n").join(_verbatim(name) for name in _STYLES)
     script = Markup("\n").join(_verbatim(name) for name in _SCRIPTS)
     environment.filters["upper"] = str.upper
-    order = [contestant["name"] for contestant in page["contestants"]]
-    first, rest = _first_sentence(page["answer"])
+    order = [contestant.name for contestant in page.contestants]
+    first, rest = _first_sentence(page.answer)
     return environment.get_template("page.html").render(
         page=page,
         order=order,
-        ranked=sorted(page["contestants"], key=lambda one: (one["bits_per_char"], one["name"])),
+        ranked=sorted(page.contestants, key=lambda one: (one.bits_per_char, one.name)),
         first_sentence=first,
         more_sentences=rest,
-        bands=any(one["num_seeds"] > 1 for one in page["contestants"]),
+        bands=any(one.num_seeds > 1 for one in page.contestants),
         zip=zip,
         counted=counted,
         spelled=visible,
@@ -78,20 +83,20 @@ def render_page(page: Mapping[str, Any]) -> str:
         short=partial(shorten, width=_NAME_COLUMNS),
         curve_pictures=_curve_pictures(page, order),
         levels_above=_levels_above(page),
-        budgets=_budgets(page["ladder"], order) if page["ladder"] else None,
-        scatter_picture=partial(scatter_picture, page["documents"], order=order),
-        scatter_counts=partial(scatter_counts, page["documents"]),
+        budgets=None if page.ladder is None else _budgets(page.ladder, order),
+        scatter_picture=partial(scatter_picture, page.documents, order=order),
+        scatter_counts=partial(scatter_counts, page.documents),
         sweep_picture=sweep_picture,
-        sweep_names=list(sweep_lines(page["sweep"])) if page["sweep"] else [],
+        sweep_names=[] if page.sweep is None else list(sweep_lines(page.sweep)),
         forest=forest_picture,
-        bars_of_classes=_bars_of_classes(page["where_bits_go"], order) if page["where_bits_go"] else [],
-        ladder_picture=_ladder(page) if page["baselines"] else None,
-        levels=_level_names(page["passage"]["levels"]),
-        passage_cells=_passage_cells(page["passage"], order),
-        intrinsic_rows=_intrinsic_rows(page["intrinsic"]) if page["intrinsic"] else [],
-        number_rows=_number_rows(page["intrinsic"]) if page["intrinsic"] else [],
-        tokenizers=_json_in_html(page["tokenizers"]),
-        viewer=_json_in_html(page["viewer"]),
+        bars_of_classes=_bars_of_classes(page.where_bits_go, order),
+        ladder_picture=_ladder(page) if page.baselines else None,
+        levels=_level_names(page.passage.levels),
+        passage_cells=_passage_cells(page.passage, order),
+        intrinsic_rows=_intrinsic_rows(page.intrinsic) if page.intrinsic else [],
+        number_rows=_number_rows(page.intrinsic) if page.intrinsic else [],
+        tokenizers=_json_in_html([one.as_json() for one in page.vocabularies]),
+        viewer=_json_in_html(asdict(page.viewer)),
         policy=_policy(style, script),
         style=style,
         script=script,
@@ -104,32 +109,43 @@ def _first_sentence(answer: str) -> tuple[str, str]:
     return (f"{first}.", rest) if stop else (answer, "")
 
 
-def _curve_pictures(page: Mapping[str, Any], order: Sequence[str]) -> list[tuple[str, Markup]]:
+def _curve_pictures(page: Page, order: Sequence[str]) -> list[tuple[str, Markup]]:
     """(what the curves are drawn against, the picture) for each quantity that has a point."""
-    drawn = [(curve["label"], curve_picture(curve, order, page["levels"])) for curve in page["curves"]]
+    drawn = [(curve.label, curve_picture(curve, order, page.levels)) for curve in page.curves]
     return [(label, drawing) for label, drawing in drawn if drawing is not None]
 
 
-def _budgets(stored: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Budgets:
     """What the part on other budgets shows."""
-    answer = answer_from_json(stored)
-    return {
-        "title": BUDGETS_TITLE,
-        "curves": curves_picture(answer, order),
-        "gaps": [(pair, gap_picture(answer, pair, order)) for pair in answer.pairs[:_MOST_GAPS]],
-        "table": budget_cells(answer),
-        "headline": stored["headline"],
-        "lines": stored["lines"],
-        "has_forecast": any(pair.outlooks for pair in answer.pairs),
-    }
+
+    title: str
+    curves: Markup
+    gaps: list[tuple[PairAnswer, Markup]]
+    table: list[list[str]]
+    headline: str
+    lines: list[str]
+    has_forecast: bool
 
 
-def _levels_above(page: Mapping[str, Any]) -> str:
+def _budgets(answer: LadderAnswer, order: Sequence[str]) -> Budgets:
+    return Budgets(
+        title=BUDGETS_TITLE,
+        curves=curves_picture(answer, order),
+        gaps=[(pair, gap_picture(answer, pair, order)) for pair in answer.pairs[:_MOST_GAPS]],
+        table=budget_cells(answer),
+        headline=headline(answer),
+        lines=lines(answer),
+        has_forecast=any(pair.outlooks for pair in answer.pairs),
+    )
+
+
+def _levels_above(page: Page) -> str:
     """The level lines that are above all curves and are not drawn, with their figures."""
-    if not page["curves"][0]["series"]:
+    if not page.curves[0].series:
         return ""
-    _, above = drawn_levels(page["curves"][0], page["levels"])
-    return ", ".join(f"{one['name']} {one['bits_per_char']:.2f}" for one in above)
+    _, above = drawn_levels(page.curves[0], page.levels)
+    return ", ".join(f"{one.name} {one.bits_per_char:.2f}" for one in above)
 
 
 def _shown(value: object) -> object:
@@ -159,13 +175,13 @@ def _json_in_html(value: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c"))
 
 
-def _passage_cells(passage: Mapping[str, Any], order: Sequence[str]) -> Markup:
+def _passage_cells(passage: Passage, order: Sequence[str]) -> Markup:
     """The passage as cells of rows of spans. Only the first row is read out: the others repeat its text."""
-    styles = [style_of(order.index(name)) for name in passage["contestants"]]
+    styles = [style_of(order.index(name)) for name in passage.contestants]
     parts = []
-    for cell in passage["cells"]:
+    for cell in passage.cells:
         parts.append('<span class="cell">')
-        for number, (style, spans) in enumerate(zip(styles, cell["rows"], strict=True)):
+        for number, (style, spans) in enumerate(zip(styles, cell.rows, strict=True)):
             hidden = "" if number == 0 else ' aria-hidden="true"'
             parts.append(f'<span class="row {style}"{hidden}>')
             for text, bits, level, is_begin in spans:
@@ -177,7 +193,7 @@ def _passage_cells(passage: Mapping[str, Any], order: Sequence[str]) -> Markup:
                 said = f"{bits:.2f} bits ({codes})" if codes else f"{bits:.2f} bits"
                 parts.append(f'<i class="b{level}{begin}" title="{said}">{shown}</i>')
             parts.append("</span>")
-        parts.append("</span><br>" if cell["ends_line"] else "</span>")
+        parts.append("</span><br>" if cell.ends_line else "</span>")
     return Markup("".join(parts))
 
 
@@ -187,38 +203,48 @@ def _level_names(levels: Sequence[float]) -> list[str]:
     return [f"below {bounds[0]}", *between, f"{bounds[-1]} bits and more"]
 
 
-def _bars_of_classes(where: Mapping[str, Any], order: Sequence[str]) -> list[dict[str, Any]]:
-    """The three pictures of where the bits go, with titles and what the classes mean."""
-    num_chars = where["num_chars"]
+@dataclass(frozen=True)
+class BarPicture:
+    """A picture of classes of characters, with what the classes mean."""
+
+    title: str
+    drawing: Markup | str
+    caption: str
+
+
+def _bars_of_classes(where: WhereBitsGo, order: Sequence[str]) -> list[BarPicture]:
+    """The three pictures of where the bits go."""
     kinds = [
-        _group(row, row["name"], f"{100 * row['num_chars'] / num_chars:.1f} % of characters") for row in where["kinds"]
+        _group(row, row.name, f"{100 * row.num_chars / where.num_chars:.1f} % of characters") for row in where.kinds
     ]
-    positions = [_group(row, _range(row["from"], row["to"]), "") for row in where["positions"]]
-    frequencies = [_group(row, row["name"], counted(row["num_words"], "word")) for row in where["word_frequency"]]
-    described = "; ".join(f"{row['name']}: {row['description']}" for row in where["kinds"] if "description" in row)
+    positions = [_group(row, _range(row.first, row.last), "") for row in where.positions]
+    frequencies = [_group(row, row.name, counted(row.num_words, "word")) for row in where.word_frequency]
+    described = "; ".join(f"{row.name}: {row.description}" for row in where.kinds)
     pictures = [
-        {
-            "title": "By kind of character",
-            "drawing": grouped_bars(kinds, order, about="Bits per character by kind of character"),
-            "caption": f"{described}." if described else "",
-        },
-        {
-            "title": "By position in the document",
-            "drawing": grouped_bars(positions, order, about="Bits per character by characters before"),
-            "caption": "How many characters of the document come before the character that is scored.",
-        },
+        BarPicture(
+            "By kind of character",
+            grouped_bars(kinds, order, about="Bits per character by kind of character"),
+            f"{described}." if described else "",
+        ),
+        BarPicture(
+            "By position in the document",
+            grouped_bars(positions, order, about="Bits per character by characters before"),
+            "How many characters of the document come before the character that is scored.",
+        ),
     ]
-    words: dict[str, Any] = {"title": "By frequency of the word", "drawing": "", "caption": f"{where['word_note']}."}
+    words = BarPicture("By frequency of the word", "", f"{where.word_note}.")
     if frequencies:
-        words["drawing"] = grouped_bars(frequencies, order, about="Bits per character by the word's frequency in train")
-        words["caption"] = "How often the word occurs in train, spelled the same. A word is a run of letters."
+        words = BarPicture(
+            words.title,
+            grouped_bars(frequencies, order, about="Bits per character by the word's frequency in train"),
+            "How often the word occurs in train, spelled the same. A word is a run of letters.",
+        )
     return [*pictures, words]
 
 
-def _group(row: Mapping[str, Any], label: str, aside: str) -> dict[str, Any]:
-    cut = row.get("cut_share", {})
-    notes = {name: f"{100 * share:.0f} % cut" for name, share in cut.items() if share and share >= 0.005}
-    return {"label": label, "aside": aside, "values": row["bits_per_char"], "notes": notes}
+def _group(row: KindRow | RangeRow | WordRow, label: str, aside: str) -> Group:
+    notes = {name: f"{100 * share:.0f} % cut" for name, share in row.cut_share.items() if share and share >= 0.005}
+    return Group(label, aside, row.bits_per_char, notes)
 
 
 def _range(first: int, last: int | None) -> str:
@@ -227,35 +253,34 @@ def _range(first: int, last: int | None) -> str:
     return f"{first:,}" if first == last else f"{first:,} to {last:,}"
 
 
-def _ladder(page: Mapping[str, Any]) -> Markup:
-    rows = [{key: one[key] for key in ("name", "bits_per_char")} for one in [*page["contestants"], *page["baselines"]]]
-    rows.sort(key=lambda row: (row["bits_per_char"], row["name"]))
-    return ladder(rows, [contestant["name"] for contestant in page["contestants"]])
+def _ladder(page: Page) -> Markup:
+    baselines = [Figure(one.name, one.bits_per_char) for one in page.baselines]
+    rows = sorted([*page.contestants, *baselines], key=lambda row: (row.bits_per_char, row.name))
+    return ladder(rows, [contestant.name for contestant in page.contestants])
 
 
-_INTRINSIC = (
-    ("characters per token", "chars_per_token", "{:.3f}"),
-    ("bytes per token", "bytes_per_token", "{:.3f}"),
-    ("tokens per word", "tokens_per_word", "{:.3f}"),
-    ("vocabulary", "vocab_size", "{:,}"),
-    ("of it used", "vocab_used", "{:,}"),
-    ("Rényi efficiency (alpha 2.5, over the whole vocabulary)", "renyi_efficiency", "{:.3f}"),
-    ("share of parameters in the embedding", "embedding_share", "{:.3f}"),
-    ("characters in 128 tokens", "chars_in_128_tokens", "{:,.0f}"),
+_INTRINSIC: tuple[tuple[str, Callable[[Intrinsic], float | None], str], ...] = (
+    ("characters per token", lambda one: one.chars_per_token, "{:.3f}"),
+    ("bytes per token", lambda one: one.bytes_per_token, "{:.3f}"),
+    ("tokens per word", lambda one: one.tokens_per_word, "{:.3f}"),
+    ("vocabulary", lambda one: one.vocab_size, "{:,}"),
+    ("of it used", lambda one: one.vocab_used, "{:,}"),
+    ("Rényi efficiency (alpha 2.5, over the whole vocabulary)", lambda one: one.renyi_efficiency, "{:.3f}"),
+    ("share of parameters in the embedding", lambda one: one.embedding_share, "{:.3f}"),
+    ("characters in 128 tokens", lambda one: one.chars_in_128_tokens, "{:,.0f}"),
 )
 
 
-def _intrinsic_rows(intrinsic: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    rows = [
-        (label, ["–" if one[key] is None else form.format(one[key]) for one in intrinsic.values()])
-        for label, key, form in _INTRINSIC
-    ]
-    glued = [
-        f"{one['glued_tokens']['num']:,} ({100 * one['glued_tokens']['share']:.1f} %)" for one in intrinsic.values()
-    ]
+def _intrinsic_rows(intrinsic: Mapping[str, Intrinsic]) -> list[tuple[str, list[str]]]:
+    rows = [(label, [_cell(value(one), form) for one in intrinsic.values()]) for label, value, form in _INTRINSIC]
+    glued = [f"{one.glued_tokens.num:,} ({100 * one.glued_tokens.share:.1f} %)" for one in intrinsic.values()]
     return [*rows, ("tokens that glue a letter to punctuation (share of the text)", glued)]
 
 
-def _number_rows(intrinsic: Mapping[str, Any]) -> list[tuple[str, list[list[str] | None]]]:
-    texts = [number["text"] for number in next(iter(intrinsic.values()))["numbers"]]
-    return [(text, [one["numbers"][index]["tokens"] for one in intrinsic.values()]) for index, text in enumerate(texts)]
+def _cell(value: float | None, form: str) -> str:
+    return "–" if value is None else form.format(value)
+
+
+def _number_rows(intrinsic: Mapping[str, Intrinsic]) -> list[tuple[str, list[tuple[str, ...] | None]]]:
+    texts = [number.text for number in next(iter(intrinsic.values())).numbers]
+    return [(text, [one.numbers[index].tokens for one in intrinsic.values()]) for index, text in enumerate(texts)]

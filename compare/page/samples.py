@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from compare.page.values import Sample
 from compare.runs import Entry
 from data.splits import Split
 from model import checkpoint
@@ -30,27 +30,22 @@ def prompts_of(test: Split) -> list[str]:
     return ["\n", whole_words[0] if whole_words else begun[:_MOST_PROMPT_CHARACTERS]]
 
 
-def samples_of(
-    entry: Entry, tokenizer: Tokenizer, tokenizer_path: Path, prompts: Sequence[str]
-) -> list[dict[str, Any]]:
+def samples_of(entry: Entry, tokenizer: Tokenizer, tokenizer_path: Path, prompts: Sequence[str]) -> list[Sample]:
     """About 300 characters after each prompt from the best checkpoint of the first seed, greedily and at 0.8.
 
-    Each is {"prompt", "text", "temperature", "seed"}, `text` without the prompt. Raises what loading a checkpoint
-    raises.
+    Raises what loading a checkpoint raises.
     """
     folder = entry.runs[0].folder
     model, _ = checkpoint.load_model(folder, "best", tokenizer, tokenizer_path)
     test = entry.runs[0].test
     num_tokens = max(1, round(_CHARACTERS * test.num_tokens / test.num_chars))
     return [
-        {
-            "prompt": prompt,
-            "text": "".join(
-                generate(model, tokenizer, prompt, num_tokens=num_tokens, temperature=temperature, seed=_SEED)
-            ),
-            "temperature": temperature,
-            "seed": _SEED,
-        }
+        Sample(
+            prompt,
+            "".join(generate(model, tokenizer, prompt, num_tokens=num_tokens, temperature=temperature, seed=_SEED)),
+            temperature,
+            _SEED,
+        )
         for temperature in _TEMPERATURES
         for prompt in prompts
     ]

@@ -6,12 +6,13 @@ a text alternative that says what there is to see.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup, escape
 
+from compare.grids.sweep import Point, Sweep
+from compare.page.values import Documents
 from data.show import counted, shorten, visible
 
 NUM_STYLES = 7  # of series in the style sheet
@@ -134,20 +135,20 @@ def padded(values: Sequence[float]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def sweep_lines(sweep: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+def sweep_lines(sweep: Sweep) -> dict[str, list[Point]]:
     """The points of a sweep by line: one for each kind and split pattern, sizes ascending."""
-    lines: dict[str, list[Mapping[str, Any]]] = {}
-    for point in sorted(sweep["points"], key=lambda point: int(point["vocab_size"])):
-        lines.setdefault(f"{point['kind']}, split {point['split_pattern']}", []).append(point)
+    lines: dict[str, list[Point]] = {}
+    for point in sorted(sweep.points, key=lambda point: point.vocab_size):
+        lines.setdefault(f"{point.kind}, split {point.split_pattern}", []).append(point)
     return lines
 
 
-def sweep_picture(sweep: Mapping[str, Any]) -> Markup:
+def sweep_picture(sweep: Sweep) -> Markup:
     """Test bits per character against vocabulary size; contestants without a size to choose are level lines."""
-    lines, references = sweep_lines(sweep), sweep["references"]
-    values = [value for point in sweep["points"] for value in (point["bits_per_char"], *point["bits_by_seed"])]
-    values += [reference["bits_per_char"] for reference in references]
-    sizes = sorted({point["vocab_size"] for point in sweep["points"]})
+    lines, references = sweep_lines(sweep), sweep.references
+    values = [value for point in sweep.points for value in (point.bits_per_char, *point.bits_by_seed)]
+    values += [reference.bits_per_char for reference in references]
+    sizes = sorted({point.vocab_size for point in sweep.points})
     low, high = sizes[0] / 1.12, sizes[-1] * 1.12
     axes = Axes((low, high), padded(values), 300.0, is_x_logarithmic=True)
     named: list[int] = []
@@ -158,53 +159,51 @@ def sweep_picture(sweep: Mapping[str, Any]) -> Markup:
         "vocabulary size (tokens, logarithmic)", "test bits per character", named, [f"{size:,}" for size in named]
     )
     for reference in references:
-        level = axes.y(reference["bits_per_char"])
+        level = axes.y(reference.bits_per_char)
         parts.append(element("path", d=f"M{_LEFT:g} {level:.1f}H{AXES_RIGHT:g}", class_="reference"))
-        parts.append(
-            element("text", shorten(reference["contestant"], 40), x=AXES_RIGHT, y=level - 5, class_="tick end")
-        )
+        parts.append(element("text", shorten(reference.contestant, 40), x=AXES_RIGHT, y=level - 5, class_="tick end"))
     told = []
     for number, (name, points) in enumerate(lines.items()):
         for point in points:  # from the best to the worst seed
-            x, ends = axes.x(point["vocab_size"]), (min(point["bits_by_seed"]), max(point["bits_by_seed"]))
+            x, ends = axes.x(point.vocab_size), (min(point.bits_by_seed), max(point.bits_by_seed))
             bar = f"M{x:.1f} {axes.y(ends[0]):.1f}V{axes.y(ends[1]):.1f}"
             parts.append(element("path", d=bar, class_=f"whisker {style_of(number)}"))
-        line = axes.points([p["vocab_size"] for p in points], [p["bits_per_char"] for p in points])
+        line = axes.points([point.vocab_size for point in points], [point.bits_per_char for point in points])
         parts.append(element("path", d=path(line), class_=f"line {style_of(number)}"))
         parts += [marker(number, x, y) for x, y in line]
-        best = min(points, key=lambda point: float(point["bits_per_char"]))
-        told.append(f"{name} is best at {counted(best['vocab_size'], 'token')} with {best['bits_per_char']:.3f}")
-    told += [f"{reference['contestant']} needs {reference['bits_per_char']:.3f}" for reference in references]
+        best = min(points, key=lambda point: point.bits_per_char)
+        told.append(f"{name} is best at {counted(best.vocab_size, 'token')} with {best.bits_per_char:.3f}")
+    told += [f"{reference.contestant} needs {reference.bits_per_char:.3f}" for reference in references]
     return picture(parts, axes.height, "Test bits per character against vocabulary size: " + "; ".join(told) + ".")
 
 
-def scatter_counts(documents: Mapping[str, Any], pair: Sequence[str]) -> tuple[int, int]:
+def scatter_counts(documents: Documents, pair: Sequence[str]) -> tuple[int, int]:
     """Of the documents shown: how many cost fewer bits under the second of `pair`, and how many under the first."""
-    first, second = (documents["bits_per_char"][name] for name in pair)
+    first, second = (documents.bits_per_char[name] for name in pair)
     return (
         sum(y < x for x, y in zip(first, second, strict=True)),
         sum(x < y for x, y in zip(first, second, strict=True)),
     )
 
 
-def scatter_picture(documents: Mapping[str, Any], pair: Sequence[str], order: Sequence[str]) -> Markup:
+def scatter_picture(documents: Documents, pair: Sequence[str], order: Sequence[str]) -> Markup:
     """Bits per character of each document: across under the first of `pair`, upwards under the second."""
-    first, second = (documents["bits_per_char"][name] for name in pair)
+    first, second = (documents.bits_per_char[name] for name in pair)
     low, high = padded([*first, *second])
     low = max(low, 0.0)
     axes = Axes((low, high), (low, high), AXES_RIGHT - _LEFT + _TOP + _BOTTOM)
     across, upwards = (f"{shorten(name, 30)}: bits per character" for name in pair)
     parts = axes.frame(across, upwards, ticks(low, high))
     parts.append(element("path", d=path(axes.points((low, high), (low, high))), class_="reference"))
-    longest = max(documents["num_chars"])
+    longest = max(documents.num_chars)
     style = style_of(order.index(pair[1]))
-    for name, length, x, y in zip(documents["names"], documents["num_chars"], first, second, strict=True):
+    for name, length, x, y in zip(documents.names, documents.num_chars, first, second, strict=True):
         said = element("title", f"{name}: {counted(length, 'character')}; {pair[0]} {x:.3f}, {pair[1]} {y:.3f}")
         radius = 1.8 + 4.2 * math.sqrt(length / longest)
         parts.append(element("circle", said, cx=axes.x(x), cy=axes.y(y), r=radius, class_=f"document {style}"))
     fewer, more = scatter_counts(documents, pair)
     alternative = (
         f"Documents of the test text, bits per character under {pair[1]} against {pair[0]}: {fewer:,} of "
-        f"{documents['num_shown']:,} cost less under {pair[1]}, {more:,} less under {pair[0]}."
+        f"{documents.num_shown:,} cost less under {pair[1]}, {more:,} less under {pair[0]}."
     )
     return picture(parts, axes.height, alternative)

@@ -209,8 +209,8 @@ def test_plurals_are_right() -> None:
     text = comparison_text(replace(comparison, certainty=replace(comparison.certainty, num_documents=1, num_blocks=1)))
     assert "over 1 document " in text and "over 1 block of 2,000" in text
     page = full_page()
-    page["test"]["num_documents"] = page["statistics"]["num_documents"] = page["statistics"]["num_blocks"] = 1
-    html = render_page(page)
+    certainty = replace(page.certainty, num_documents=1, num_blocks=1)
+    html = render_page(replace(page, test_documents=1, certainty=certainty))
     assert "in 1 document, is scored" in html and "over 1 document, and over 1 block of 2,000 characters" in html
 
 

@@ -6,6 +6,7 @@ import io
 import re
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from compare import cli
 from compare.page.render import render_page
 from compare.page.signs import visible as spelled
 from compare.page.svg import element
+from compare.page.values import ViewerStart
 from compare.table import as_markdown, as_text
 from data.errors import CheckpointError, ConfigError, DataError
 from data.files import read_json
@@ -62,17 +64,24 @@ def test_case_54_line_ends_are_kept_only_where_they_are_wanted() -> None:
 def test_case_54_no_raw_control_stands_on_the_page() -> None:
     nasty = "".join(HIDDEN)
     page = full_page()
-    page["samples"]["char"][0] |= {"text": f"text {nasty} end", "prompt": f"prompt {nasty}"}
-    page["experiment"] = f"name{nasty}"
-    page["answer"] += nasty
-    page["how_sure"].append(nasty)
-    page["noise"] = nasty
-    page["compared"][0][1] += nasty
-    page["viewer"]["text"] = nasty
-    page["not_held_equal"] = [nasty]
-    page["table"][0][1] += nasty
-    page["documents"]["names"][0] = nasty
-    page["provenance"][0]["items"].append(["path", f"/tmp/{nasty}"])
+    [sample, *others] = page.samples["char"]
+    [(label, value), *shared] = page.compared
+    [(first, name, *names), *lines] = page.table
+    [group, *groups] = page.provenance
+    page = replace(
+        page,
+        samples={"char": (replace(sample, text=f"text {nasty} end", prompt=f"prompt {nasty}"), *others)},
+        experiment=f"name{nasty}",
+        answer=page.answer + nasty,
+        how_sure=(*page.how_sure, nasty),
+        noise=nasty,
+        compared=((label, value + nasty), *shared),
+        viewer=replace(page.viewer, text=nasty),
+        not_held_equal=(nasty,),
+        table=((first, name + nasty, *names), *lines),
+        documents=replace(page.documents, names=(nasty, *page.documents.names[1:])),
+        provenance=(replace(group, lines=(*group.lines, ("path", f"/tmp/{nasty}"))), *groups),
+    )
     html = render_page(page)
     assert [code_of(c) for c in set(html) if is_hidden(c) and c != "\n"] == []
     assert html.count("\\u202e") >= 6 and 'text <span class="sign">\\u202a' in html
@@ -81,15 +90,22 @@ def test_case_54_no_raw_control_stands_on_the_page() -> None:
 def test_case_54_nothing_from_outside_becomes_markup() -> None:
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
     page = full_page()
-    page["samples"]["char"][0] |= {"text": evil, "prompt": evil}
-    page["experiment"] = page["answer"] = page["noise"] = evil
-    page["how_sure"] = [evil]
-    page["compared"][0] = [evil, evil]
-    page["viewer"] = {"text": evil, "word": evil}
-    page["not_held_equal"] = page["table"][0] = [evil]
-    page["documents"]["names"][0] = evil
-    page["tokenizers"][0]["name"] = evil
-    page["provenance"][0]["items"].append([evil, evil])
+    [group, *groups] = page.provenance
+    page = replace(
+        page,
+        samples={"char": (replace(page.samples["char"][0], text=evil, prompt=evil),)},
+        experiment=evil,
+        answer=evil,
+        noise=evil,
+        how_sure=(evil,),
+        compared=((evil, evil), *page.compared[1:]),
+        viewer=ViewerStart(evil, evil),
+        not_held_equal=(evil,),
+        table=((evil,), *page.table[1:]),
+        documents=replace(page.documents, names=(evil, *page.documents.names[1:])),
+        vocabularies=(replace(page.vocabularies[0], name=evil), *page.vocabularies[1:]),
+        provenance=(replace(group, lines=(*group.lines, (evil, evil))), *groups),
+    )
     html = render_page(page)
     assert html.count("<script") == html.count("</script>") == 3
     assert "<img" not in html

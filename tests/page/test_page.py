@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from compare.page.data import page_data
 from compare.page.render import render_page, write_page
 from compare.page.signs import readable, visible
-from page_helpers import SPLITS, entries_of, every_tokenizer, full_page, summary_of
+from page_helpers import SPLITS, entries_of, every_tokenizer, full_page, plain_page
 from report_helpers import changed
 
 
@@ -87,7 +86,7 @@ def test_the_first_words_are_the_answer_how_sure_and_what_was_compared(html: str
 
 
 def test_an_answer_of_one_sentence_has_no_second_paragraph() -> None:
-    html = render_page(full_page() | {"answer": "char is the only contestant.", "noise": None, "how_sure": []})
+    html = render_page(replace(full_page(), answer="char is the only contestant.", noise=None, how_sure=()))
     assert "char is the only contestant.</h1>" in html
     assert 'class="more"' not in html and "How sure it is" not in html
 
@@ -97,15 +96,14 @@ def test_unequal_budgets_are_not_shown_as_one() -> None:
     run = entries[1].runs[0]
     run = replace(run, report=changed(run.report, {"train": {"budget": {"amount": 7}}}))
     entries[1] = replace(entries[1], runs=(run,))
-    page = page_data(summary=summary_of(entries), entries=entries, splits=SPLITS, tokenizers={}, samples={})
-    assert ["budget", "not the same for all"] in page["compared"] and ["seed", "1"] in page["compared"]
+    page = plain_page(entries)
+    assert ("budget", "not the same for all") in page.compared and ("seed", "1") in page.compared
 
 
 def test_sections_without_contents_are_left_out() -> None:
     entries = entries_of({"char": every_tokenizer()["char"]})
-    page = page_data(summary=summary_of(entries), entries=entries, splits=SPLITS, tokenizers={}, samples={})
-    found = Outline(render_page(page))
-    for section in ("budgets", "sure", "where", "documents", "sweep", "baselines", "intrinsic", "samples"):
+    found = Outline(render_page(plain_page(entries)))
+    for section in ("budgets", "documents", "sweep", "baselines", "intrinsic", "samples"):
         assert section not in found.ids
     assert {"figures", "curves", "passage", "viewer", "unequal", "formulas", "provenance"} <= set(found.ids)
 
@@ -113,8 +111,8 @@ def test_sections_without_contents_are_left_out() -> None:
 def test_what_the_reader_needs_is_text(outline: Outline) -> None:
     text = " ".join(" ".join(outline.text).split())
     page = full_page()
-    assert page["answer"] in text  # escaped: it reads as it was
-    for cells in page["table"][1:]:
+    assert page.answer in text  # escaped: it reads as it was
+    for cells in page.table[1:]:
         assert cells[0].strip() in text and cells[1] in text
     for wanted in (
         "tokens seen: a 1 & b 2",
@@ -123,7 +121,7 @@ def test_what_the_reader_needs_is_text(outline: Outline) -> None:
         "U+2028",
         "cannot be written",
         "uniform",
-        "Prompt in bold, temperature 0.8, top k 50, seed 1",
+        "Prompt in bold, temperature 0.8, seed 1",
         "From the beginning of a document, temperature 0.8, seed 2",
         SPLITS["test"].sha256,
         every_tokenizer()["char"].fingerprint(),
@@ -136,7 +134,7 @@ def test_strings_from_outside_cannot_become_markup(html: str) -> None:
     assert "alert('&amp;')" not in html
     embedded = re.search(r'<script type="application/json" id="tokenizers">(.*?)</script>', html, re.DOTALL)
     assert embedded is not None
-    assert json.loads(embedded.group(1)) == full_page()["tokenizers"]
+    assert json.loads(embedded.group(1)) == [one.as_json() for one in full_page().vocabularies]
 
 
 def test_every_picture_says_what_it_shows(html: str) -> None:
@@ -147,10 +145,9 @@ def test_every_picture_says_what_it_shows(html: str) -> None:
     assert html.count("<svg") == html.count('role="img"') + html.count('class="key" aria-hidden="true"')
 
 
-def test_the_same_page_gives_the_same_bytes_from_json(tmp_path: Path) -> None:
-    page = full_page()
-    write_page(tmp_path / "a.html", page)
-    write_page(tmp_path / "b.html", json.loads(json.dumps(page)))
+def test_the_same_page_gives_the_same_bytes(tmp_path: Path) -> None:
+    write_page(tmp_path / "a.html", full_page())
+    write_page(tmp_path / "b.html", full_page())
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
     assert (tmp_path / "a.html").stat().st_size < 3_000_000
 

@@ -1,10 +1,10 @@
 """The page in a real browser: Chromium, driven through playwright; skipped, saying so, where either is missing."""
 
-import json
 import random
 import re
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import regex
 
 from browser_helpers import close_page, launched, needs_chromium, open_page
 from compare.page.render import write_page
+from compare.page.values import Vocabulary
 from data.errors import TokenizerError
 from page_helpers import DOCUMENTS, every_tokenizer, full_page
 from tokenizer.base import Tokenizer
@@ -309,37 +310,33 @@ def test_everything_that_can_be_operated_is_reached_by_tab(desk: "Page") -> None
     assert controls | {"bits", "plot", "scroll"} <= reached
 
 
-def test_size_and_time(browser: "Browser", tmp_path: Path) -> None:
+def test_the_largest_page_is_below_three_megabytes_and_works(browser: "Browser", tmp_path: Path) -> None:
     """A page with as many points, vocabularies and characters as it may hold."""
-    page_dict = full_page()
-    documents = page_dict["documents"]
-    for key in ("names", "num_chars"):
-        documents[key] = (documents[key] * 100)[:1_000]
-    documents["bits_per_char"] = {name: (bits * 100)[:1_000] for name, bits in documents["bits_per_char"].items()}
-    documents["num_documents"] = documents["num_shown"] = 1_000
+    full = full_page()
+    documents = replace(
+        full.documents,
+        num_documents=1_000,
+        num_shown=1_000,
+        names=(full.documents.names * 100)[:1_000],
+        num_chars=(full.documents.num_chars * 100)[:1_000],
+        bits_per_char={name: (bits * 100)[:1_000] for name, bits in full.documents.bits_per_char.items()},
+    )
     base = [chr(0x4E00 + index) for index in range(230)]
     merges = [id_ for left in range(230) for right in range(230) for id_ in (left, right)][:100_000]
-    entry = {"name": "fifty thousand", "kind": "char_bpe", "vocab_size": 50_230, "split_pattern": "gpt2"}
-    page_dict["tokenizers"].append(entry | {"base": "".join(base), "merges": merges})
-    write_page(tmp_path / "large.html", page_dict)
+    large = Vocabulary(
+        "fifty thousand", "char_bpe", 50_230, split_pattern="gpt2", base="".join(base), merges=tuple(merges)
+    )
+    write_page(tmp_path / "large.html", replace(full, documents=documents, vocabularies=(*full.vocabularies, large)))
     assert (tmp_path / "large.html").stat().st_size < 3_000_000
     page = open_page(browser, (tmp_path / "large.html").as_uri())
-    duration = "performance.getEntriesByType('navigation')[0].duration"
-    for _ in range(3):  # the machine may be busy with something else at the first
-        milliseconds = page.evaluate(duration)
-        if milliseconds < 2_000:
-            break
-        page.reload()
-    assert 0 < milliseconds < 2_000
     ids = page.evaluate("(text) => window.encodeWith('fifty thousand', text).ids", base[3] + base[4] + base[5])
     assert ids == [230 + 3 * 230 + 4, 5]
     close_page(page)
 
 
 def test_a_vocabulary_that_was_left_out_says_so(browser: "Browser", tmp_path: Path) -> None:
-    page_dict = json.loads(json.dumps(full_page({"char": every_tokenizer()["char"]} | every_tokenizer())))
-    page_dict["tokenizers"] = [{"name": "huge", "kind": "char_bpe", "vocab_size": 9, "left_out": "it takes 9 MB"}]
-    write_page(tmp_path / "index.html", page_dict)
+    huge = Vocabulary("huge", "char_bpe", 9, left_out="it takes 9 MB")
+    write_page(tmp_path / "index.html", replace(full_page(), vocabularies=(huge,)))
     page = open_page(browser, (tmp_path / "index.html").as_uri())
     assert "Left out: it takes 9 MB." in page.inner_text("#viewer-tokens")
     assert "No vocabulary is in this page." in page.inner_text("#stepper")

@@ -9,16 +9,17 @@ import pytest
 
 from compare.characters import character_nats
 from compare.page import data as module
+from compare.page import vocabularies
 from compare.page.data import (
     curves,
     document_name,
     documents,
-    embedded_tokenizers,
     longest_word,
     opening,
-    page_data,
 )
 from compare.page.passage import LEVELS, passage
+from compare.page.values import Passage, Series, Span
+from compare.page.vocabularies import embedded_tokenizers
 from compare.runs import Entry
 from data.errors import ReportError
 from data.splits import Split
@@ -30,8 +31,8 @@ from page_helpers import (
     evaluation_of,
     every_tokenizer,
     full_page,
+    plain_page,
     split_of,
-    summary_of,
 )
 from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS
@@ -44,55 +45,47 @@ def evaluations_of(*names: str) -> dict[str, Any]:
     return {name: evaluation_of(every_tokenizer()[name], TEST, seed) for seed, name in enumerate(names)}
 
 
-def test_everything_is_plain_json() -> None:
-    page = full_page()
-    assert json.loads(json.dumps(page, allow_nan=False)) == page
-
-
-def test_missing_parts_of_the_comparison_are_none() -> None:
-    entries = entries_of({"char": every_tokenizer()["char"]})
-    page = page_data(summary=summary_of(entries), entries=entries, splits=SPLITS, tokenizers={}, samples={})
-    assert all(page[key] is None for key in ("statistics", "baselines", "where_bits_go", "intrinsic", "sweep"))
-    assert page["documents"]["pairs"] == []  # nothing to set it against
-    assert page["contestants"][0]["num_seeds"] == 1
+def test_missing_parts_of_the_comparison_are_missing() -> None:
+    page = plain_page(entries_of({"char": every_tokenizer()["char"]}))
+    assert (page.baselines, page.intrinsic, page.sweep, page.ladder) == ((), {}, None, None)
+    assert page.documents.pairs == ()  # nothing to set it against
+    assert page.contestants[0].num_seeds == 1
 
 
 def test_a_contestants_figure_is_the_mean_over_its_seeds() -> None:
     [entry] = entries_of({"byte": every_tokenizer()["byte"]}, seeds=(1, 2, 3))
-    page = page_data(summary=summary_of([entry]), entries=[entry], splits=SPLITS, tokenizers={}, samples={})
+    page = plain_page([entry])
     expected = np.mean([run.evaluations["test"].bits_per_char for run in entry.runs])
-    assert page["contestants"][0]["bits_per_char"] == pytest.approx(expected, rel=1e-12)
-    assert page["contestants"][0]["num_seeds"] == 3
+    assert page.contestants[0].bits_per_char == pytest.approx(expected, rel=1e-12)
+    assert page.contestants[0].num_seeds == 3
 
 
 def test_runs_on_another_text_are_refused() -> None:
     entries = entries_of({"byte": every_tokenizer()["byte"]})
     other = SPLITS | {"test": split_of("test", DOCUMENTS[1:])}
     with pytest.raises(ReportError, match=r"was scored on a test text with sha256 .* run `make all`"):
-        page_data(summary=summary_of(entries), entries=entries, splits=other, tokenizers={}, samples={})
+        plain_page(entries, other)
 
 
 def test_other_document_borders_are_refused() -> None:
     entries = entries_of({"byte": every_tokenizer()["byte"]})
     moved = replace(TEST, document_offsets=np.array([0, len(TEST.text)]))
     with pytest.raises(ReportError, match="documents do not begin where"):
-        page_data(
-            summary=summary_of(entries), entries=entries, splits=SPLITS | {"test": moved}, tokenizers={}, samples={}
-        )
+        plain_page(entries, SPLITS | {"test": moved})
 
 
 def test_provenance_names_every_text_tokenizer_and_run() -> None:
     tokenizers = {name: every_tokenizer()[name] for name in ("char", "byte")}
     entries = entries_of(tokenizers, seeds=(1, 2))
-    page = page_data(summary=summary_of(entries), entries=entries, splits=SPLITS, tokenizers={}, samples={})
-    values = [value for group in page["provenance"] for _, value in group["items"]]
+    page = plain_page(entries)
+    values = [value for group in page.provenance for _, value in group.lines]
     for split in SPLITS.values():
         assert split.sha256 in values
     for entry in entries:
         assert tokenizers[entry.name].fingerprint() in values
         for run in entry.runs:
             assert {run.report_sha256, run.test.nats_sha256, run.report.checkpoint_sha256} <= set(values)
-    labels = [label for group in page["provenance"] for label, _ in group["items"]]
+    labels = [label for group in page.provenance for label, _ in group.lines]
     assert "crlf converted" in labels and "lone cr converted" not in labels  # what cleaning did, not what it did not
 
 
@@ -105,32 +98,25 @@ def run_with(points: list[tuple[float, float]]) -> Any:
 
 def test_a_single_seed_is_drawn_as_it_is() -> None:
     entry: Any = SimpleNamespace(name="a", runs=[run_with([(1.0, 3.0), (2.0, 2.5)])])
-    by_quantity = {curve["quantity"]: curve["series"][0] for curve in curves([entry])}
+    by_quantity = {curve.quantity: curve.series[0] for curve in curves([entry])}
     assert list(by_quantity) == ["characters", "flops", "seconds"]
     for series in by_quantity.values():
-        assert series == {
-            "name": "a",
-            "num_seeds": 1,
-            "x": [1.0, 2.0],
-            "mean": [3.0, 2.5],
-            "low": [3.0, 2.5],
-            "high": [3.0, 2.5],
-        }
+        assert series == Series("a", 1, x=(1.0, 2.0), mean=(3.0, 2.5), low=(3.0, 2.5), high=(3.0, 2.5))
 
 
 def test_seeds_are_joined_on_common_abscissae() -> None:
     runs = [run_with([(1.0, 3.0), (2.0, 2.0), (3.0, 1.0)]), run_with([(1.5, 3.0), (3.0, 1.5), (4.0, 1.0)])]
     entry: Any = SimpleNamespace(name="a", runs=runs)
-    series = curves([entry])[2]["series"][0]
-    assert series["x"] == [1.5, 2.0, 3.0]  # where both have values
-    assert series["low"] == [2.5, 2.0, 1.0]
-    assert series["high"] == [3.0, 2.5, 1.5]
-    assert series["mean"] == [2.75, 2.25, 1.25]
+    series = curves([entry])[2].series[0]
+    assert series.x == (1.5, 2.0, 3.0)  # where both have values
+    assert series.low == (2.5, 2.0, 1.0)
+    assert series.high == (3.0, 2.5, 1.5)
+    assert series.mean == (2.75, 2.25, 1.25)
 
 
 def test_a_run_without_val_figures_has_no_curve() -> None:
     entry: Any = SimpleNamespace(name="a", runs=[run_with([])])
-    assert all(curve["series"] == [] for curve in curves([entry]))
+    assert all(curve.series == () for curve in curves([entry]))
 
 
 def test_documents_have_their_own_bits_per_character() -> None:
@@ -139,22 +125,22 @@ def test_documents_have_their_own_bits_per_character() -> None:
     for name, evaluation in evaluations.items():
         bits = character_nats(evaluation) / math.log(2)
         for number, (start, end) in enumerate(zip(TEST.document_offsets, TEST.document_offsets[1:], strict=False)):
-            assert found["bits_per_char"][name][number] == pytest.approx(bits[start:end].mean(), rel=1e-3)
-    assert found["num_chars"] == [len(document) for document in DOCUMENTS]
-    assert found["names"][:2] == ["0.", "0. Counting tokens"]
+            assert found.bits_per_char[name][number] == pytest.approx(bits[start:end].mean(), rel=1e-3)
+    assert found.num_chars == tuple(len(document) for document in DOCUMENTS)
+    assert found.names[:2] == ("0.", "0. Counting tokens")
 
 
 def test_every_contestant_is_set_against_the_best() -> None:
     evaluations = evaluations_of("char", "byte", "char_bpe_none", "byte_bpe_gpt2", "byte_bpe_gpt4")
     ranked = sorted(evaluations, key=lambda name: evaluations[name].bits_per_char)
-    assert documents(TEST, evaluations)["pairs"] == [[other, ranked[0]] for other in ranked[1:4]]
+    assert documents(TEST, evaluations).pairs == tuple((other, ranked[0]) for other in ranked[1:4])
 
 
 def test_of_many_documents_the_longest_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_DOCUMENTS", 3)
     found = documents(TEST, evaluations_of("byte"))
-    assert (found["num_documents"], found["num_shown"]) == (12, 3)
-    assert found["names"] == ["0. Counting tokens", "1. Counting tokens", "2. Counting tokens"]
+    assert (found.num_documents, found.num_shown) == (12, 3)
+    assert found.names == ("0. Counting tokens", "1. Counting tokens", "2. Counting tokens")
 
 
 @pytest.mark.parametrize(
@@ -173,14 +159,14 @@ def test_a_documents_name_is_its_first_line_with_text(text: str, name: str) -> N
 
 def test_embedded_merges_are_the_tokenizers_own() -> None:
     for entry in embedded_tokenizers(every_tokenizer()):
-        tokenizer = every_tokenizer()[entry["name"]]
-        assert (entry["kind"], entry["vocab_size"]) == (tokenizer.kind, tokenizer.vocab_size)
-        assert "left_out" not in entry
-        tokens = list(entry["base"])
-        for left, right in zip(entry["merges"][::2], entry["merges"][1::2], strict=True):
+        tokenizer = every_tokenizer()[entry.name]
+        assert (entry.kind, entry.vocab_size) == (tokenizer.kind, tokenizer.vocab_size)
+        assert entry.left_out == "" and "left_out" not in entry.as_json()
+        tokens = list(entry.base)
+        for left, right in zip(entry.merges[::2], entry.merges[1::2], strict=True):
             tokens.append(tokens[left] + tokens[right])
         assert tokens == getattr(tokenizer, "tokens", BYTE_CHARACTERS)
-        assert entry["split_pattern"] == getattr(tokenizer, "split_pattern", "none")
+        assert entry.split_pattern == getattr(tokenizer, "split_pattern", "none")
 
 
 def test_special_tokens_do_not_disturb_the_ids() -> None:
@@ -188,21 +174,21 @@ def test_special_tokens_do_not_disturb_the_ids() -> None:
     special = BPETokenizer(plain.base_tokens, plain.merges, special_tokens=["<end>"])
     [entry] = embedded_tokenizers({"special": special})
     [without] = embedded_tokenizers({"special": plain})
-    assert entry == without | {"vocab_size": plain.vocab_size + 1}
+    assert entry == replace(without, vocab_size=plain.vocab_size + 1)
 
 
 def test_what_does_not_fit_into_the_page_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_TOKENIZER_BYTES", 600)
+    monkeypatch.setattr(vocabularies, "MOST_TOKENIZER_BYTES", 600)
     tokenizers = {"large": bpe_of("byte_bpe", "gpt2"), "small": CharTokenizer(["\n", "a"])}
     large, small = embedded_tokenizers(tokenizers)
-    assert large["left_out"].startswith("its vocabulary of 400 takes 0.0 MB")
-    assert "merges" not in large and "base" not in large
-    assert small["base"] == "\na"  # it still fits
+    assert large.left_out.startswith("its vocabulary of 400 takes 0.0 MB")
+    assert "merges" not in large.as_json() and "base" not in large.as_json()
+    assert small.base == "\na"  # it still fits
 
 
 def test_a_kind_from_outside_is_left_out() -> None:
     outside: Any = SimpleNamespace(kind="unigram", vocab_size=7)
-    assert embedded_tokenizers({"other": outside}) == [
+    assert [one.as_json() for one in embedded_tokenizers({"other": outside})] == [
         {
             "name": "other",
             "kind": "unigram",
@@ -216,32 +202,32 @@ def test_fifty_thousand_merges_fit() -> None:
     base = [chr(0x4E00 + index) for index in range(230)]
     pairs = [(left, right) for left in base for right in base][:50_000]
     [entry] = embedded_tokenizers({"large": BPETokenizer(base, pairs)})
-    assert len(entry["merges"]) == 100_000
-    assert len(json.dumps(entry)) < 1_500_000
+    assert len(entry.merges) == 100_000
+    assert len(json.dumps(entry.as_json())) < 1_500_000
 
 
-def rows_of(found: dict[str, Any], number: int) -> list[list[Any]]:
-    return [span for cell in found["cells"] for span in cell["rows"][number]]
+def rows_of(found: Passage, number: int) -> list[Span]:
+    return [span for cell in found.cells for span in cell.rows[number]]
 
 
 def test_every_row_of_the_passage_is_the_same_text_with_all_its_bits() -> None:
     evaluations = evaluations_of("char", "char_bpe_none", "byte_bpe_gpt2", "byte")
     found = passage(TEST, evaluations)
-    start = int(TEST.document_offsets[found["document_number"] - 1])
-    text = TEST.text[start : start + found["num_chars"]]
-    for number, name in enumerate(found["contestants"]):
+    start = int(TEST.document_offsets[found.document_number - 1])
+    text = TEST.text[start : start + found.num_chars]
+    for number, name in enumerate(found.contestants):
         spans = rows_of(found, number)
         assert "".join(span[0] for span in spans) == text
         bits = character_nats(evaluations[name])[start : start + len(text)] / math.log(2)
         shown = [span[1] for span in spans for _ in span[0]]
         assert shown == pytest.approx(bits.tolist(), abs=0.0051)
-        assert found["bits_per_char"][name] == pytest.approx(bits.mean())
+        assert found.bits_per_char[name] == pytest.approx(bits.mean())
 
 
 def test_spans_begin_where_tokens_begin() -> None:
     tokenizer = every_tokenizer()["char_bpe_none"]
     found = passage(TEST, {"bpe": evaluation_of(tokenizer, TEST, 1)})
-    tokens = [tokenizer.decode([index]) for index in tokenizer.encode(DOCUMENTS[found["document_number"] - 1])]
+    tokens = [tokenizer.decode([index]) for index in tokenizer.encode(DOCUMENTS[found.document_number - 1])]
     joined: list[str] = []
     for text, _, _, is_begin in rows_of(found, 0):
         if is_begin:
@@ -264,28 +250,28 @@ def test_levels_are_the_legends() -> None:
 def test_cells_are_words_that_a_phone_can_hold() -> None:
     split = split_of("test", ["two words\n" + "x" * 60 + " \n\n    indented\n" + "word " * 100 + "\n"])
     found = passage(split, {"byte": evaluation_of(every_tokenizer()["byte"], split, 1)})
-    texts = ["".join(span[0] for span in cell["rows"][0]) for cell in found["cells"]]
+    texts = ["".join(span[0] for span in cell.rows[0]) for cell in found.cells]
     assert texts[:8] == ["two ", "words\n", "x" * 24, "x" * 24, "x" * 12 + " \n", "\n", "    ", "indented\n"]
-    assert [cell["ends_line"] for cell in found["cells"][:8]] == [text.endswith("\n") for text in texts[:8]]
+    assert [cell.ends_line for cell in found.cells[:8]] == [text.endswith("\n") for text in texts[:8]]
 
 
 def test_the_passage_ends_behind_white_space() -> None:
     split = split_of("test", ["some words " * 90 + "\n"])
     found = passage(split, {"byte": evaluation_of(every_tokenizer()["byte"], split, 1)})
-    assert 590 <= found["num_chars"] <= 600 and not found["is_whole_document"]
-    assert split.text[found["num_chars"] - 1] == " "
+    assert 590 <= found.num_chars <= 600 and not found.is_whole_document
+    assert split.text[found.num_chars - 1] == " "
 
 
 def test_a_text_without_white_space_is_cut_somewhere() -> None:
     split = split_of("test", ["x" * 900 + "\n"])
     found = passage(split, {"byte": evaluation_of(every_tokenizer()["byte"], split, 1)})
-    assert found["num_chars"] == 400
+    assert found.num_chars == 400
 
 
 def test_short_documents_give_the_longest_one() -> None:
     split = split_of("test", ["a\n", "longer\n", "b\n"])
     found = passage(split, {"byte": evaluation_of(every_tokenizer()["byte"], split, 1)})
-    assert (found["document_number"], found["num_chars"], found["is_whole_document"]) == (2, 7, True)
+    assert (found.document_number, found.num_chars, found.is_whole_document) == (2, 7, True)
 
 
 def test_the_passage_is_the_most_typical_document() -> None:
@@ -293,18 +279,18 @@ def test_the_passage_is_the_most_typical_document() -> None:
     split: Split = split_of("test", texts)
     evaluation = evaluation_of(every_tokenizer()["byte"], split, 1)
     nats = np.repeat([3.0, 2.0, 1.1], 451).astype(np.float32)  # the mean is 2.03
-    assert passage(split, {"byte": replace(evaluation, nats=nats)})["document_number"] == 2
+    assert passage(split, {"byte": replace(evaluation, nats=nats)}).document_number == 2
     other = np.repeat([1.0, 4.0, 1.2], 451).astype(np.float32)  # for both together the third is the least far off
     both = {"a": replace(evaluation, nats=nats), "b": replace(evaluation, nats=other)}
-    assert passage(split, both)["document_number"] == 3
+    assert passage(split, both).document_number == 3
 
 
 def test_an_entry_of_two_seeds_shows_their_mean() -> None:
     [entry] = entries_of({"byte": every_tokenizer()["byte"]}, seeds=(1, 2))
     assert isinstance(entry, Entry)
-    page = page_data(summary=summary_of([entry]), entries=[entry], splits=SPLITS, tokenizers={}, samples={})
-    each = [documents(TEST, {"byte": run.evaluations["test"]})["bits_per_char"]["byte"] for run in entry.runs]
-    assert page["documents"]["bits_per_char"]["byte"] == pytest.approx(np.mean(each, axis=0).tolist(), rel=1e-3)
+    page = plain_page([entry])
+    each = [documents(TEST, {"byte": run.evaluations["test"]}).bits_per_char["byte"] for run in entry.runs]
+    assert list(page.documents.bits_per_char["byte"]) == pytest.approx(np.mean(each, axis=0).tolist(), rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -337,6 +323,6 @@ def test_the_stepper_starts_with_a_long_word(text: str, word: str) -> None:
 
 def test_the_viewer_starts_with_the_users_own_text() -> None:
     page = full_page()
-    start = int(TEST.document_offsets[page["passage"]["document_number"] - 1])
-    assert page["viewer"]["text"] and TEST.text[start:].lstrip("\n").startswith(page["viewer"]["text"])
-    assert page["viewer"]["word"] in page["passage"]["text"]
+    start = int(TEST.document_offsets[page.passage.document_number - 1])
+    assert page.viewer.text and TEST.text[start:].lstrip("\n").startswith(page.viewer.text)
+    assert page.viewer.word in page.passage.text

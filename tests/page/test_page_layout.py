@@ -1,6 +1,7 @@
 """What a reader of the page sees in a real browser: sizes, folds, contrast, long names."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,9 +9,11 @@ import pytest
 
 from browser_helpers import close_page, launched, needs_chromium, open_page
 from compare.page.curves import curve_paths, draw_curves
-from compare.page.data import page_data
+from compare.page.data import page_of
 from compare.page.render import write_page
-from page_helpers import DOCUMENTS, SPLITS, entries_of, every_tokenizer, full_page, full_summary
+from compare.page.values import Page as PageValues
+from compare.page.values import Sample
+from page_helpers import DOCUMENTS, SPLITS, entries_of, every_tokenizer, full_comparison, full_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -90,24 +93,25 @@ def test_no_sideways_scroll(browser: "Browser", address: str, width: int) -> Non
     close_page(page)
 
 
-def many_and_long() -> dict[str, Any]:
+def many_and_long() -> PageValues:
     """Ten contestants, some with names of sixty letters, in one document of Chinese and emoji."""
     names = [*(f"{number}_name_of_sixty_letters_{'x' * 35}"[:60] for number in range(4)), *"efghij"]
     kinds = [every_tokenizer()[kind] for kind in ("char", "byte")]
     entries = entries_of({name: kinds[number % 2] for number, name in enumerate(names)})
-    summary = full_summary(entries)
-    summary["how_sure"] = [f"{name} needs 0.213 fewer bits per character than {names[0]}." for name in names[1:]]
-    summary["not_held_equal"] = ["optimizer steps: " + ", ".join(f"{name} 1,234" for name in names)]
-    page = page_data(
-        summary=summary,
+    page = page_of(
+        full_comparison(entries),
         entries=entries,
         splits=SPLITS,
         tokenizers={entry.name: kinds[0] for entry in entries},
-        samples={
-            name: [{"prompt": "春眠", "text": "不觉晓🙂\n" * 40, "temperature": 0.0, "seed": 1}] for name in names
-        },
+        samples={name: (Sample("春眠", "不觉晓🙂\n" * 40, temperature=0.0, seed=1),) for name in names},
     )
-    return page | {"answer": f"{', '.join(names[1:5])} are better than {names[0]}."}
+    return replace(
+        page,
+        answer=f"{', '.join(names[1:5])} are better than {names[0]}.",
+        how_sure=tuple(f"{name} needs 0.213 fewer bits per character than {names[0]}." for name in names[1:]),
+        noise="Training noise is assumed, because there is one seed.",
+        not_held_equal=("optimizer steps: " + ", ".join(f"{name} 1,234" for name in names),),
+    )
 
 
 @pytest.mark.parametrize(("width", "screen"), [(1280, 900), (390, 844)])
@@ -147,9 +151,8 @@ def test_folded_the_page_is_short_and_begins_with_what_was_found(
 
 
 def test_a_sample_of_line_ends_is_a_box_that_scrolls(browser: "Browser", tmp_path: Path) -> None:
-    page_dict = full_page()
-    page_dict["samples"] = {"char": [{"prompt": "\n", "text": "\n" * 300 + "\tend", "temperature": 0.0, "seed": 1}]}
-    write_page(tmp_path / "index.html", page_dict)
+    sample = Sample("\n", "\n" * 300 + "\tend", temperature=0.0, seed=1)
+    write_page(tmp_path / "index.html", replace(full_page(), samples={"char": (sample,)}))
     page = open_page(browser, (tmp_path / "index.html").as_uri(), viewport={"width": 390, "height": 844})
     sample = page.locator("#samples blockquote")
     box = sample.bounding_box()
@@ -184,9 +187,9 @@ def test_parts_are_unfolded_by_keyboard(browser: "Browser", address: str) -> Non
 
 def test_the_viewer_starts_with_the_users_own_text(browser: "Browser", address: str) -> None:
     page = open_page(browser, address)
-    start = full_page()["viewer"]
-    assert page.input_value("#viewer-text") == start["text"] and page.input_value("#step-word") == start["word"]
-    assert start["text"] in "".join(DOCUMENTS)
+    start = full_page().viewer
+    assert page.input_value("#viewer-text") == start.text and page.input_value("#step-word") == start.word
+    assert start.text in "".join(DOCUMENTS)
     assert "Not in this vocabulary" not in page.inner_text("#viewer-tokens")
     close_page(page)
 

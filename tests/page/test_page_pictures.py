@@ -3,13 +3,15 @@
 import itertools
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from budget_helpers import answer_for
-from compare.page.bars import forest_picture, grouped_bars, ladder, signed
+from compare.outputs.comparison import BaselineLine
+from compare.page.bars import Group, forest_picture, grouped_bars, ladder, signed
 from compare.page.budgets import curves_picture, gap_picture
 from compare.page.curves import curve_picture, drawn_levels
 from compare.page.data import levels
@@ -24,6 +26,7 @@ from compare.page.svg import (
     sweep_picture,
     ticks,
 )
+from compare.page.values import Curve, Documents, Figure, Series
 from page_helpers import full_page
 
 ORDER = ["char", "bpe"]
@@ -56,9 +59,9 @@ def of_class(svg: Any, wanted: str) -> list[ET.Element]:
     return [one for one in ET.fromstring(str(svg)).iter() if wanted in one.get("class", "").split()]
 
 
-def curve(num_seeds: int) -> dict[str, Any]:
-    line = {"num_seeds": num_seeds, "x": [1.0, 2.0], "mean": [3.0, 2.5], "low": [2.9, 2.4], "high": [3.1, 2.6]}
-    return {"label": "characters seen", "unit": "millions", "series": [line | {"name": name} for name in ORDER]}
+def curve(num_seeds: int) -> Curve:
+    line = Series("", num_seeds, x=(1.0, 2.0), mean=(3.0, 2.5), low=(2.9, 2.4), high=(3.1, 2.6))
+    return Curve("characters", "characters seen", "millions", tuple(replace(line, name=name) for name in ORDER))
 
 
 def test_curves_have_lines_markers_and_units() -> None:
@@ -74,7 +77,7 @@ def test_seeds_are_a_band() -> None:
     assert len(of_class(curve_picture(curve(3), ORDER), "band")) == 2
 
 
-LEVELS = [{"name": name, "bits_per_char": bits} for name, bits in (("gzip", 5.0), ("n-gram", 2.7), ("xz", 1.5))]
+LEVELS = [Figure("gzip", 5.0), Figure("n-gram", 2.7), Figure("xz", 1.5)]
 
 
 def test_baselines_are_level_lines_where_their_figures_are() -> None:
@@ -91,9 +94,9 @@ def test_baselines_are_level_lines_where_their_figures_are() -> None:
 
 def test_baselines_above_all_curves_are_named_and_not_drawn() -> None:
     drawn, above = drawn_levels(curve(1), LEVELS)
-    assert ([one["name"] for one in drawn], [one["name"] for one in above]) == (["xz", "n-gram"], ["gzip"])
+    assert ([one.name for one in drawn], [one.name for one in above]) == (["xz", "n-gram"], ["gzip"])
     drawn, above = drawn_levels(curve(1), LEVELS[:1])  # the lowest is drawn wherever it is
-    assert ([one["name"] for one in drawn], above) == (["gzip"], [])
+    assert ([one.name for one in drawn], above) == (["gzip"], [])
     html = render_page(full_page())
     assert "Above the pictures: gzip 5.20." in html
 
@@ -101,9 +104,9 @@ def test_baselines_above_all_curves_are_named_and_not_drawn() -> None:
 def test_each_compressor_is_one_level_and_guesses_are_none() -> None:
     names = ("uniform", "order-0", "gzip", "xz", "gzip after train", "xz after train", "character n-gram")
     found = levels(
-        [{"name": n, "bits_per_char": b, "note": ""} for n, b in zip(names, (9, 8, 4, 2, 3, 5, 1), strict=True)]
+        [BaselineLine(name, bits, "", None) for name, bits in zip(names, (9, 8, 4, 2, 3, 5, 1), strict=True)]
     )
-    assert {one["name"]: one["bits_per_char"] for one in found} == {
+    assert {one.name: one.bits_per_char for one in found} == {
         "gzip after train": 3,
         "xz": 2,
         "character n-gram": 1,
@@ -111,7 +114,7 @@ def test_each_compressor_is_one_level_and_guesses_are_none() -> None:
 
 
 def test_labels_of_close_levels_do_not_overlap() -> None:
-    close = [{"name": str(number), "bits_per_char": 2.7 + 0.001 * number} for number in range(4)]
+    close = [Figure(str(number), 2.7 + 0.001 * number) for number in range(4)]
     heights = [float(one.get("y", "")) for one in of_class(curve_picture(curve(1), ORDER, close), "level")]
     assert all(below - above >= 10.9 for above, below in itertools.pairwise(heights))
     svg = curve_picture(curve(1), ORDER, close[:2])
@@ -121,12 +124,12 @@ def test_labels_of_close_levels_do_not_overlap() -> None:
 
 
 def test_no_points_no_picture() -> None:
-    assert curve_picture(curve(1) | {"series": []}, ORDER) is None
+    assert curve_picture(replace(curve(1), series=()), ORDER) is None
 
 
 def test_one_level_point_is_drawn() -> None:
-    line = {"name": "char", "num_seeds": 1, "x": [0.0], "mean": [3.0], "low": [3.0], "high": [3.0]}
-    assert len(of_class(curve_picture(curve(1) | {"series": [line]}, ORDER), "mark")) == 1
+    line = Series("char", 1, x=(0.0,), mean=(3.0,), low=(3.0,), high=(3.0,))
+    assert len(of_class(curve_picture(replace(curve(1), series=(line,)), ORDER), "mark")) == 1
 
 
 def test_contestants_differ_in_shape_and_colour() -> None:
@@ -134,12 +137,14 @@ def test_contestants_differ_in_shape_and_colour() -> None:
     assert [style_of(number) for number in (0, 6, 7)] == ["s0", "s6", "s0"]
 
 
-DOCUMENTS: dict[str, Any] = {
-    "names": ["one", "two & <three>", "four"],
-    "num_chars": [10, 20, 30],
-    "num_shown": 3,
-    "bits_per_char": {"char": [2.0, 3.0, 2.5], "bpe": [2.2, 2.8, 2.5]},
-}
+DOCUMENTS = Documents(
+    num_documents=3,
+    num_shown=3,
+    names=("one", "two & <three>", "four"),
+    num_chars=(10, 20, 30),
+    bits_per_char={"char": (2.0, 3.0, 2.5), "bpe": (2.2, 2.8, 2.5)},
+    pairs=(),
+)
 
 
 def test_scatter_names_every_document_and_counts_sides() -> None:
@@ -155,8 +160,8 @@ def test_scatter_names_every_document_and_counts_sides() -> None:
 
 def test_bars_are_as_long_as_their_values() -> None:
     groups = [
-        {"label": "digit", "aside": "", "values": {"char": 4.0, "bpe": 2.0}, "notes": {"bpe": "40 % cut"}},
-        {"label": "space", "aside": "", "values": {"char": 3.0, "bpe": None}, "notes": {}},
+        Group("digit", "", {"char": 4.0, "bpe": 2.0}, {"bpe": "40 % cut"}),
+        Group("space", "", {"char": 3.0, "bpe": None}, {}),
     ]
     svg = grouped_bars(groups, ORDER, about="Bits")
     widths = [float(bar.get("width", "")) for bar in of_class(svg, "bar")]
@@ -166,7 +171,7 @@ def test_bars_are_as_long_as_their_values() -> None:
 
 
 def test_a_class_far_above_the_others_is_cut_and_says_so() -> None:
-    groups = [{"label": str(value), "aside": "", "values": {"char": value}, "notes": {}} for value in (2.0, 4.0, 40.0)]
+    groups = [Group(str(value), "", {"char": value}, {}) for value in (2.0, 4.0, 40.0)]
     svg = grouped_bars(groups, ["char"], about="Bits")
     widths = [float(bar.get("width", "")) for bar in of_class(svg, "bar")]
     assert [width / widths[1] for width in widths] == pytest.approx([0.5, 1.0, 1.25], rel=1e-3)
@@ -174,20 +179,19 @@ def test_a_class_far_above_the_others_is_cut_and_says_so() -> None:
 
 
 def test_empty_classes_are_drawn_without_bars() -> None:
-    groups = [{"label": "none", "aside": "", "values": {"char": None}, "notes": {}}]
+    groups = [Group("none", "", {"char": None}, {})]
     assert of_class(grouped_bars(groups, ["char"], about="Bits"), "bar") == []
 
 
 def test_the_ladder_tells_contestants_from_baselines() -> None:
-    rows = [{"name": "char", "bits_per_char": 2.0}, {"name": "gzip", "bits_per_char": 3.0}]
+    rows = [Figure("char", 2.0), Figure("gzip", 3.0)]
     bars = of_class(ladder(rows, ORDER), "bar")
     assert [bar.get("class") for bar in bars] == ["bar s0", "bar grey"]
     assert float(bars[0].get("width", "")) / float(bars[1].get("width", "")) == pytest.approx(2 / 3, rel=1e-3)
 
 
 def test_the_forest_has_intervals_around_the_dots() -> None:
-    statistics = full_page()["statistics"]
-    svg = forest_picture(statistics)
+    svg = forest_picture(full_page().certainty)
     [interval] = of_class(svg, "documents")
     start, end = map(float, re.findall(r"[\d.]+", interval.get("d", ""))[::2])
     assert start < float(of_class(svg, "estimate")[0].get("cx", "")) < end
@@ -200,7 +204,9 @@ def test_signs_are_as_wide_as_each_other() -> None:
 
 
 def test_the_sweep_joins_sizes_in_order_and_shows_references() -> None:
-    svg = sweep_picture(full_page()["sweep"])
+    sweep = full_page().sweep
+    assert sweep is not None
+    svg = sweep_picture(sweep)
     [line] = of_class(svg, "line")
     xs = [float(x) for x in re.findall(r"([\d.]+) [\d.]+", line.get("d", ""))]
     assert xs == sorted(xs) and len(xs) == 2

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from compare.page.curves import curve_paths, draw_curves
+from compare.page.values import Figure
 from compare.runs import Entry
 from report_helpers import report_of
 
-LEVELS = [{"name": "xz", "bits_per_char": 2.25}]
+LEVELS = [Figure("xz", 2.25)]
 _SVG = "{http://www.w3.org/2000/svg}"
 
 

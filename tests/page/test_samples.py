@@ -3,13 +3,13 @@
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare.experiment import load_experiment
 from compare.page.samples import prompts_of, samples_of
+from compare.page.values import Sample
 from compare.runs import Entry, read_run
 from compare.steps import Steps
 from data.errors import CheckpointError
@@ -73,7 +73,7 @@ def entries(trained: Steps) -> dict[str, Entry]:
     return {name: Entry(name, tuple(found)) for name, found in runs.items()}
 
 
-def drawn(steps: Steps, entry: Entry, tokenizer: Tokenizer | None = None) -> list[dict[str, Any]]:
+def drawn(steps: Steps, entry: Entry, tokenizer: Tokenizer | None = None) -> list[Sample]:
     tokenizer = tokenizer or steps.tokenizer(entry.name)
     return samples_of(entry, tokenizer, steps.layout.tokenizer(entry.name), ["\n", "the of"])
 
@@ -81,7 +81,7 @@ def drawn(steps: Steps, entry: Entry, tokenizer: Tokenizer | None = None) -> lis
 @pytest.mark.parametrize("name", ["char", "bpe"])
 def test_every_prompt_is_continued_greedily_and_drawn(trained: Steps, entries: dict[str, Entry], name: str) -> None:
     samples = drawn(trained, entries[name])
-    assert [(one["prompt"], one["temperature"], one["seed"]) for one in samples] == [
+    assert [(one.prompt, one.temperature, one.seed) for one in samples] == [
         ("\n", 0.0, 1),
         ("the of", 0.0, 1),
         ("\n", 0.8, 1),
@@ -91,17 +91,17 @@ def test_every_prompt_is_continued_greedily_and_drawn(trained: Steps, entries: d
     num_tokens = round(300 * test.num_tokens / test.num_chars)
     longest = int(trained.tokenizer(name).token_num_chars.max())
     for one in samples:
-        assert num_tokens <= len(one["text"]) <= num_tokens * longest
+        assert num_tokens <= len(one.text) <= num_tokens * longest
     if name == "char":
-        assert {len(one["text"]) for one in samples} == {300}
-    assert samples[2]["text"] != samples[0]["text"]
+        assert {len(one.text) for one in samples} == {300}
+    assert samples[2].text != samples[0].text
 
 
 def test_the_first_seed_writes_and_always_the_same(trained: Steps, entries: dict[str, Entry]) -> None:
     runs = entries["bpe"].runs
     both, first, second = (drawn(trained, Entry("bpe", some)) for some in (runs, runs[:1], runs[1:]))
     assert both == first
-    assert [one["text"] for one in both] != [one["text"] for one in second]
+    assert [one.text for one in both] != [one.text for one in second]
 
 
 def test_another_tokenizer_than_the_models_is_refused(trained: Steps, entries: dict[str, Entry]) -> None:
