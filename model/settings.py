@@ -69,7 +69,9 @@ class MiniGPTConfig:
     dropout: Annotated[float, Range(0, 1, excludes_most=True)] = 0.1
     """Probability of dropping an activation while training, in [0, 1)."""
     preset: Preset = "gpt2"
-    """What the switches below are where they are null: all off (GPT-2), or those of PRESET_SETTINGS on."""
+    """What the switches below are where they are null. `gpt2`: all off. `modern`: `rope`, `qk_norm` and `relu_squared`
+    on.
+    """
     rope: bool | None = None
     """Rotary positions (Su et al. 2021) instead of a learned table."""
     qk_norm: bool | None = None
@@ -167,8 +169,9 @@ class TrainConfig:
     batch_size: Annotated[int, Range(1, 10**6)] = 32
     """Windows in one step."""
     batch: BatchConfig | None = None
-    """Text in one step, in place of batch_size: each contestant gets the batch_size that comes nearest. A file gives
-    one of the two; that of a contestant's own block replaces either of the shared block."""
+    """Text in one step, instead of batch_size: each contestant gets the batch_size that comes nearest to it. A block
+    holds one of the two. What a contestant's own block holds replaces whichever the shared block holds.
+    """
     learning_rate: Annotated[float, LEARNING_RATE] = 1e-3
     """Peak learning rate, of AdamW and of Muon."""
     optimizer: Literal["adamw", "muon"] = "adamw"
@@ -179,15 +182,19 @@ class TrainConfig:
     warmdown_fraction: Annotated[float, Range(1e-9, 1)] = 0.4
     """Share of the budget over which `linear` comes down, in (0, 1]."""
     order: Literal["random", "epochs"] = "random"
-    """Windows anywhere, or every stretch of the text once an epoch, shuffled anew for each."""
+    """`random`: windows begin anywhere. `epochs`: every stretch of the text is read once an epoch, in another order
+    each time.
+    """
     ema_decay: Annotated[float, Range(0, 1, excludes_most=True)] = 0.0
-    """Above 0, val figures and best.pt are of the moving average of the weights, which keeps this much a step."""
+    """Above 0: val figures and best.pt are those of a moving average of the weights, which keeps this share of itself
+    in every step.
+    """
     min_learning_rate_ratio: Annotated[float, Range(0, 1)] = 0.1
     """Learning rate at the start of the warm-up and at the end, as a share of the peak."""
     warmup_fraction: Annotated[float, Range(0, 1, excludes_most=True)] = 0.05
     """Share of the budget over which the learning rate rises, in [0, 1)."""
     warmup_amount: Annotated[int | None, Range(0, 10**30)] = None
-    """The same as an amount in the unit of the budget; null: warmup_fraction says it. A ladder sets it."""
+    """The same as an amount, in the unit of the budget. null: warmup_fraction decides. A ladder sets it."""
     weight_decay: Annotated[float, Range(0, 10**9)] = 0.1
     """Decay of matrices and tables; biases and norms have none."""
     beta1: Annotated[float, Range(0, 1, excludes_most=True)] = 0.9
@@ -207,15 +214,17 @@ class TrainConfig:
     """Which weights are kept as best.pt and scored: those with the lowest figure on the val sample, or the final ones.
     A ladder scores the final ones."""
     log_every_steps: Annotated[int, COUNT] = 10
-    """Steps between two lines of metrics.jsonl; steps with such a figure are always logged."""
+    """Steps between two lines of metrics.jsonl. Steps with a figure on the val sample are always logged."""
     checkpoint_every_seconds: Annotated[float, Range(0, 10**9)] = 60.0
     """Seconds between two saves of last.pt."""
     num_threads: Annotated[int | None, Range(1, 1024), NullAs(("auto", "all"))] = None
-    """Threads of torch; null leaves torch's choice."""
+    """Threads of torch. null: as many as torch chooses."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """`auto` takes a GPU if there is one."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Of the matrix products; `auto` takes bfloat16 on a GPU that has instructions for it, float32 on every CPU."""
+    """The number type of matrix products. `auto` takes bfloat16 on a GPU that has instructions for it, float32 on every
+    CPU.
+    """
     compile: Literal["auto", "on", "off"] = "auto"
     """torch.compile; `auto` takes it on a GPU with a C compiler, never on a CPU, which has its own kernels."""
 
@@ -228,7 +237,7 @@ class LadderConfig:
     """Finished models at several budgets from one training: a trunk at constant rate, and a branch for each budget."""
 
     rungs: Annotated[int, Range(1, 20)] = 5
-    """Budgets: train.budget.amount T, T/2, T/4 and so on, so many of them."""
+    """Number of budgets: T (train.budget.amount), T/2, T/4 and so on."""
     way_down: Annotated[float, Range(1e-9, 1)] = 0.25
     """Share of each budget over which its branch brings the learning rate down linearly to zero, in (0, 1]."""
 
@@ -252,7 +261,7 @@ class EvaluateConfig:
     batch_size: Annotated[int, Range(1, 10**6)] = 64
     """Windows in one forward pass; results do not depend on it beyond float noise."""
     stride: Annotated[int | None, Range(1, 10**6)] = None
-    """Tokens that the sliding window moves on by; null is half the block, so half a block of context is certain."""
+    """Tokens by which the sliding window moves on. null: half the block, so that at least half a block is context."""
     alarm_below_bits_per_char: Annotated[float, Range(0, 1000)] = 0.5
     """A figure below this is refused as a fault of the measurement; synthetic text of low entropy needs a lower one."""
 

@@ -66,11 +66,13 @@ class TokenizerConfig:
     """`char_bpe` and `byte_bpe`: tokens with ids of their own. A text that merely contains one is encoded as plain
     text, unless the caller allows special tokens."""
     path: str | None = None
-    """`hf`: a `tokenizer.json`. `sentencepiece`: a model file. `tiktoken`: a file with one `base64 rank` a line. Seen
-    from the working directory."""
+    """`hf`: a `tokenizer.json`. `sentencepiece`: a model file. `tiktoken`: a file with one `base64 rank` a line.
+    Relative to the working directory.
+    """
     name: str | None = None
-    """`tiktoken`: the name of an encoding that the library knows, such as `cl100k_base`, in the place of path and
-    pattern. The library may fetch it from the net."""
+    """`tiktoken`: the name of an encoding that the library knows, such as `cl100k_base`, instead of path and pattern.
+    The library may download it.
+    """
     pattern: str | None = None
     """`tiktoken` with path: the pattern that cuts a text, as a regular expression, or `gpt2` or `gpt4`."""
     vocab: str | None = None

@@ -63,7 +63,7 @@ GROUPS = (
         {
             "sample": "let it write",
             "export": "write it as a folder for transformers, or as plain safetensors",
-            "score": "bits per character of a model that others trained, beside your own",
+            "score": "bits per character of a model that somebody else trained, next to your own",
             "marginal": "how much it loses by scoring one segmentation only",
         },
     ),

@@ -167,12 +167,12 @@ def _widened(pair: PairAnswer) -> list[str]:
 
 def _limits(answer: LadderAnswer) -> list[str]:
     found = [
-        "The forecast is the law E + A t^-a for each contestant. Said is what has a probability of at least "
-        f"{least_probability(10):g} ({least_probability(100):g} at 100 times the budget)."
+        "The forecast is the law E + A t^-a for each contestant. An order is forecast only with a probability of "
+        f"at least {least_probability(10):g} ({least_probability(100):g} at 100 times the budget)."
     ]
     if answer.left_out:
         budgets = ", ".join(amount(one, answer.unit) for one in answer.left_out)
-        found.append(f"Left out of the laws, since the check is better without their few steps: {budgets}.")
+        found.append(f"Left out of the laws, because the check is better without these few steps: {budgets}.")
     few = [
         amount(point.amount, answer.unit)
         for number, point in enumerate(answer.curves[0].curve.points)
@@ -181,8 +181,8 @@ def _limits(answer: LadderAnswer) -> list[str]:
     ]
     if few:
         found.append(
-            f"In the laws in spite of fewer than {FEW_STEPS} steps, since the check is not better without, or cannot "
-            f"be made: {', '.join(few)}."
+            f"Kept in the laws although they have fewer than {FEW_STEPS} steps, because the check is not better "
+            f"without them or cannot be made: {', '.join(few)}."
         )
     epochs = f"The whole budget is {answer.epochs:.2f} epochs over train, 10 times it {10 * answer.epochs:.1f}"
     if answer.stopped_at is None:

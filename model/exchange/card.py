@@ -57,7 +57,7 @@ def model_card(model: LanguageModel, figures: Figures, how_to_load: str) -> str:
             "## Loading",
             "",
             how_to_load,
-            "A document is predicted as the continuation of one newline. No token begins or ends a text.",
+            "The model reads one newline before a document. No token marks the beginning or the end of a text.",
             "",
             "## Measured on the test text",
             "",
