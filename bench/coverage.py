@@ -64,7 +64,7 @@ def table(sizes: Sizes, times: int) -> list[str]:
     """The lines of the table, in Markdown; its first row is that of the intervals over text alone."""
     lines = [
         "| seeds | " + " | ".join(f"{units} documents" for units in COUNTS) + " |",
-        "| ----: |" + " -----------: |" * len(COUNTS),
+        "| ----: | " + " | ".join("-" * len(f"{units} document") + ":" for units in COUNTS) + " |",
     ]
     bar = tqdm(total=len(COUNTS) * (1 + len(COUNTS) * len(RATIOS)), desc=sizes.__name__, file=sys.stderr)
     for seeds in (0, *COUNTS):
@@ -75,7 +75,11 @@ def table(sizes: Sizes, times: int) -> list[str]:
                 shares.append(100.0 * coverage(units, seeds, ratio, sizes, times))
                 bar.update()
             cells.append(f"{min(shares):.1f}–{max(shares):.1f}" if seeds else f"{shares[0]:.1f}")
-        lines.append(f"| {seeds or 'text':>5} | " + " | ".join(f"{cell:>12}" for cell in cells) + " |")
+        lines.append(
+            f"| {seeds or 'text':>5} | "
+            + " | ".join(f"{cell:>{len(f'{units} documents')}}" for units, cell in zip(COUNTS, cells, strict=True))
+            + " |"
+        )
     bar.close()
     return lines
 

@@ -10,6 +10,8 @@ from compare.certainty.pairs import Certainty, Pair
 from data.show import counted
 
 VERSION = 2
+_MANY_TO_TWO = 10
+"""So many documents beside two seeds, or seeds beside two documents, make the intervals cover 93 to 97 %."""
 """Of verdict.json; it goes up when a key changes its meaning or goes."""
 
 
@@ -73,9 +75,18 @@ def evidence(pair: Pair, certainty: Certainty) -> str:
 
 
 def noise_sentence(certainty: Certainty) -> str | None:
-    """What is assumed of training noise, where it was not measured; None where it was."""
+    """What to know of the intervals: that training noise is assumed, or that so little text and so few seeds make
+    them cover more than 95 % (`python -m bench.coverage`); None where neither is so.
+    """
     if len(certainty.seeds) > 1:
-        return None
+        documents = certainty.num_documents > 1
+        units = certainty.num_documents if documents else certainty.num_blocks
+        if min(len(certainty.seeds), units) != 2 or max(len(certainty.seeds), units) >= _MANY_TO_TWO:
+            return None
+        return (
+            f"The 95 % intervals are somewhat too wide: with {len(certainty.seeds)} seeds and "
+            f"{units} {'documents' if documents else 'blocks'} they can cover 98 %."
+        )
     return (
         f"Training noise is assumed, because there is one seed: a standard deviation of {ASSUMED_SEED_SD} bits per "
         "character for each contestant (measured with three seeds at 1e12 FLOPs with 3 layers of 96). With "

@@ -168,6 +168,18 @@ def test_one_seed_inside_the_assumed_noise_is_not_decided() -> None:
     assert far[1] == "bpe is better than char."
 
 
+@pytest.mark.parametrize(
+    ("seeds", "documents", "said"),
+    [(2, 9, True), (2, 10, False), (9, 2, True), (10, 2, False), (3, 3, False), (2, 2, True)],
+)
+def test_few_documents_and_seeds_are_named_where_intervals_cover_more(seeds: int, documents: int, said: bool) -> None:
+    contestants = {name: runs_of(bits, seeds=seeds, documents=documents) for name, bits in (("char", 2.0), ("b", 1.5))}
+    noise = noise_sentence(summarize(contestants, list(range(seeds))))
+    assert (noise is not None) == said
+    if noise is not None:
+        assert f"with {seeds} seeds and {documents} documents they can cover 98 %" in noise
+
+
 def test_one_short_document_has_no_interval_and_no_winner() -> None:
     one = {name: [evaluation_of([[bits] * 386])] for name, bits in (("char", 2.0), ("bpe", 1.0))}
     certainty, said = outcome_of(one)
