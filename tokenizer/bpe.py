@@ -4,12 +4,11 @@ One class serves both levels. At character level a base token is a character of 
 string. At byte level the base tokens are the 256 bytes, spelled as GPT-2 spells them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import regex
 
 from data.errors import TokenizerError
 from data.files import write_json
@@ -28,7 +27,17 @@ from tokenizer.learn import learn
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.reference import TieBreak
 from tokenizer.stored import FILE_TYPES, StoredTokenizer, named, read_tokenizer_file
-from tokenizer.vocabulary import build_tokens, check_special_tokens, check_target, merge_strings
+from tokenizer.vocabulary import (
+    Placement,
+    build_tokens,
+    check_separator,
+    check_special_tokens,
+    check_target,
+    chosen_special,
+    merge_strings,
+    refuse_special,
+    split_at_special,
+)
 
 if TYPE_CHECKING:  # it brings numba, which small texts do not wait for
     from tokenizer.engine.encoder import Encoder
@@ -50,14 +59,18 @@ class BPETokenizer(Conveniences):
         kind: BPEKind = "char_bpe",
         split_pattern: SplitPattern = "none",
         special_tokens: Sequence[str] = (),
+        placement: Placement = "last",
+        document_separator: str | None = None,
         tie_break: TieBreak | None = None,
         trained_on: dict[str, Any] | None = None,
     ) -> None:
-        """`merges` are pairs of tokens in learned order; merge r makes id len(base_tokens) + r.
+        """`merges` are pairs of tokens in learned order; merge r makes the token len(base_tokens) + r.
 
-        `special_tokens` follow with ids of their own, in a table of their own: one may be spelled like an ordinary
-        token, and text that looks like one stays text unless `encode` is told otherwise. `tie_break` and
-        `trained_on` are provenance. Raises TokenizerError naming the merge or token that is wrong.
+        `special_tokens` have ids of their own, in a table of their own: one may be spelled like an ordinary token, and
+        text that looks like one stays text unless `encode` is told otherwise. With `placement` last they follow the
+        other tokens; with first they are 0, 1, …, and every other id is higher by their number.
+        `document_separator` is the one that encoded splits hold before every document. `tie_break` and `trained_on`
+        are provenance. Raises TokenizerError naming the merge or token that is wrong.
         """
         self.kind: BPEKind = kind
         self.base_tokens = list(base_tokens)
@@ -73,11 +86,16 @@ class BPETokenizer(Conveniences):
                 )
             self._id_of_byte = self._alphabet.ids("".join(BYTE_CHARACTERS))
         self.tokens, self._pairs = build_tokens(self.base_tokens, self.merges)
-        self.stoi = {token: index for index, token in enumerate(self.tokens)}
-        self.itos = dict(enumerate(self.tokens))
-        self.special_tokens = check_special_tokens(special_tokens, len(self.tokens))
-        self.token_bytes = [self._bytes_of(token) for token in self.tokens]
-        self.token_bytes += [utf8(token) for token in self.special_tokens]
+        self.placement: Placement = placement
+        is_first = placement == "first"
+        self.special_tokens = check_special_tokens(special_tokens, 0 if is_first else len(self.tokens))
+        self.document_separator = check_separator(document_separator, self.special_tokens)
+        self._first_id = len(self.special_tokens) if is_first else 0  # of the tokens that are not special
+        self.stoi = {token: index for index, token in enumerate(self.tokens, start=self._first_id)}
+        self.itos = dict(enumerate(self.tokens, start=self._first_id))
+        self._text_bytes = [self._bytes_of(token) for token in self.tokens]
+        special_bytes = [utf8(token) for token in self.special_tokens]
+        self.token_bytes = [*special_bytes, *self._text_bytes] if is_first else [*self._text_bytes, *special_bytes]
         self._rank_of = {(left, right): rank for rank, (left, right) in enumerate(self._pairs.tolist())}
         self._engine: Encoder | None = None
         self._num_plain_characters = 0
@@ -129,6 +147,8 @@ class BPETokenizer(Conveniences):
             kind="char_bpe" if stored.kind == "char_bpe" else "byte_bpe",
             split_pattern=stored.split_pattern,
             special_tokens=stored.special_tokens,
+            placement=stored.placement,
+            document_separator=stored.document_separator,
             tie_break=stored.tie_break,
             trained_on=stored.trained_on,
         )
@@ -138,14 +158,34 @@ class BPETokenizer(Conveniences):
         """Base tokens, merges and special tokens together."""
         return len(self.tokens) + len(self.special_tokens)
 
-    def encode(self, text: str, *, allow_special: bool = False, limit: int | None = None) -> list[int]:
-        """Ids of `text`. With `allow_special`, special tokens found in it become their ids; else they are text.
+    def encode(
+        self,
+        text: str,
+        *,
+        allow_special: bool = False,
+        allowed_special: Literal["all"] | Collection[str] = (),
+        disallowed_special: Literal["all"] | Collection[str] = (),
+        limit: int | None = None,
+    ) -> list[int]:
+        """Ids of `text`.
 
-        `limit` uses only the first so many merges. Raises TokenizerError for characters without a token.
+        Special tokens that stand in `text` are text, unless they are among `allowed_special` (or `allow_special` is
+        set, which allows all): then each becomes its id, the longest where two begin at one place. One that is among
+        `disallowed_special` and not allowed is an error, as in tiktoken; there "all" is the default, here none is.
+        `limit` uses only the first so many merges. Raises TokenizerError for a disallowed special token, for a name
+        that is no special token, and for characters without a token.
         """
-        if allow_special and self.special_tokens:
-            return list(self._encode_with_special(text, limit))
-        limit = self._checked(limit)
+        allowed = chosen_special("all" if allow_special else allowed_special, self.special_tokens)
+        refuse_special(text, chosen_special(disallowed_special, self.special_tokens) - allowed)
+        if allowed:
+            pieces = [piece for piece in split_at_special(text, allowed) if piece]
+            special = {piece: [self.special_tokens[piece]] for piece in allowed}
+            return [index for piece in pieces for index in special.get(piece) or self.encode(piece, limit=limit)]
+        ids = self._encode_text(text, self._checked(limit))
+        return [index + self._first_id for index in ids] if self._first_id else ids
+
+    def _encode_text(self, text: str, limit: int) -> list[int]:
+        """Tokens of `text`, numbered without the special ones."""
         if self._is_for_plain_python(len(text)):
             return self._encode_plainly([text], limit)[0]
         if len(text) > _SHORT_TEXT:
@@ -186,24 +226,16 @@ class BPETokenizer(Conveniences):
             self._engine = Encoder(
                 self._pairs,
                 self._id_of_byte if is_bytes else self._alphabet.id_of_code,
-                self.token_bytes[: len(self.tokens)],
+                self._text_bytes,
                 is_bytes=is_bytes,
                 base_size=len(self.base_tokens),
                 split_pattern=self.split_pattern,
             )
         return self._engine
 
-    def _encode_with_special(self, text: str, limit: int | None) -> Iterator[int]:
-        longest_first = sorted(self.special_tokens, key=len, reverse=True)
-        for part in regex.split("(" + "|".join(map(regex.escape, longest_first)) + ")", text):
-            if part in self.special_tokens:
-                yield self.special_tokens[part]
-            elif part:
-                yield from self.encode(part, limit=limit)
-
     def encode_tokens(self, text: str) -> list[str]:
         """The tokens of `text` as strings; at byte level in GPT-2's spelling."""
-        return [self.tokens[index] for index in self.encode(text)]
+        return [self.itos[index] for index in self.encode(text)]
 
     def encode_documents(
         self, texts: Sequence[str], *, limit: int | None = None, num_threads: int | None = None
@@ -213,11 +245,15 @@ class BPETokenizer(Conveniences):
         Raises TokenizerError for a character without a token, with its offset in all of the texts together.
         """
         limit = self._checked(limit)
-        if not self._is_for_plain_python(sum(map(len, texts))):
-            return self._encode_by_engine(texts, limit, num_threads)
-        encoded = self._encode_plainly(texts, limit)
-        offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-        return np.array([index for ids in encoded for index in ids], dtype=np.int64), offsets
+        if self._is_for_plain_python(sum(map(len, texts))):
+            encoded = self._encode_plainly(texts, limit)
+            offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+            ids = np.array([index for document in encoded for index in document], dtype=np.int64)
+        else:
+            ids, offsets = self._encode_by_engine(texts, limit, num_threads)
+        if self._first_id:
+            ids += self._first_id
+        return ids, offsets
 
     def _encode_by_engine(
         self, texts: Sequence[str], limit: int, num_threads: int | None
@@ -271,6 +307,11 @@ class BPETokenizer(Conveniences):
         """UTF-8 bytes of each token, shape (vocab_size,)."""
         return np.array([len(token) for token in self.token_bytes], dtype=np.int64)
 
+    @property
+    def document_separator_id(self) -> int | None:
+        """The id that encoded splits hold before every document; None without one."""
+        return None if self.document_separator is None else self.special_tokens[self.document_separator]
+
     def fingerprint(self) -> str:
         """Hex sha256 of base tokens and merges, and of what else decides the ids where it is not the default."""
         identity: dict[str, Any] = {"base_tokens": self.base_tokens, "merges": [list(pair) for pair in self.merges]}
@@ -280,7 +321,14 @@ class BPETokenizer(Conveniences):
             identity["split_pattern"] = self.split_pattern
         if self.special_tokens:
             identity["special_tokens"] = list(self.special_tokens)
-        return fingerprint_of(identity)
+        return fingerprint_of(identity | self._options())
+
+    def _options(self) -> dict[str, str]:
+        """What else decides the ids of encoded splits, where it is not the default."""
+        options: dict[str, str] = {} if self.placement == "last" else {"placement": self.placement}
+        if self.document_separator is not None:
+            options["document_separator"] = self.document_separator
+        return options
 
     def save(self, path: Path) -> None:
         """Write the tokenizer file atomically; the same tokenizer always gives the same bytes."""
@@ -292,7 +340,7 @@ class BPETokenizer(Conveniences):
             "fingerprint": self.fingerprint(),
             "split_pattern": self.split_pattern,
             "special_tokens": list(self.special_tokens),
-        }
+        } | self._options()
         if self.tie_break is not None:
             contents["tie_break"] = self.tie_break
         if self.trained_on is not None:

@@ -8,6 +8,7 @@ from data.config import require
 from data.numbers import COUNT, NullAs, Range, check_ranges
 from tokenizer.pretokenize import SplitPattern
 from tokenizer.reference import TieBreak
+from tokenizer.vocabulary import Placement
 
 Kind = Literal[
     "char",
@@ -65,6 +66,12 @@ class TokenizerConfig:
     special_tokens: tuple[str, ...] = ()
     """`char_bpe` and `byte_bpe`: tokens with ids of their own. A text that merely contains one is encoded as plain
     text, unless the caller allows special tokens."""
+    placement: Placement = "last"
+    """Whether special tokens have the last ids, after the vocabulary, or the first: 0, 1, …"""
+    document_separator: str | None = None
+    """One of special_tokens that encoded splits hold before every document. Training learns to read it as the start of
+    a document; scoring gives it as context and counts it nowhere. null: no separator, and documents are scored as if
+    they followed a newline."""
     path: str | None = None
     """`hf`: a `tokenizer.json`. `sentencepiece`: a model file. `tiktoken`: a file with one `base64 rank` a line.
     Relative to the working directory.
@@ -89,6 +96,13 @@ class TokenizerConfig:
         if self.kind not in BPE_KINDS:
             require(not self.special_tokens, f"special_tokens: not offered for kind {self.kind}")
             require(self.tie_break is None or self.kind in ("char", "byte"), f"tie_break: {self.kind} has its own rule")
+        require(
+            self.placement == "last" or bool(self.special_tokens), "placement: there are no special_tokens to place"
+        )
+        require(
+            self.document_separator is None or self.document_separator in self.special_tokens,
+            f"document_separator: {self.document_separator!r} is not among special_tokens",
+        )
         if self.is_trained:
             require(self.vocab_size is not None, f"vocab_size is missing; kind {self.kind} needs one")
         else:

@@ -23,18 +23,19 @@ def load_gpt2(encoder_json: Path, vocab_bpe: Path) -> BPETokenizer:
     """GPT-2's vocabulary, or another in its format, from its two files; the ids are exactly those of `encoder_json`.
 
     `encoder_json` maps every token to its id: the 256 bytes (in an order of its own, not byte order), then one token
-    for each merge, then `<|endoftext|>`. `vocab_bpe` holds the merges, one `left right` a line, and may begin with
-    `#version: 0.2`. Line ends may be CRLF, and a byte order mark may come first: some editors put them there, and no
-    token is spelled with either. Raises TokenizerError naming file and line, token or id where the two do not fit
-    together.
+    for each merge, then `<|endoftext|>`, which may be missing. `vocab_bpe` holds the merges, one `left right` a line,
+    and may begin with `#version: 0.2`. Line ends may be CRLF, and a byte order mark may come first: some editors put
+    them there, and no token is spelled with either. Raises TokenizerError naming file and line, token or id where the
+    two do not fit together.
     """
     token_of = _read_encoder(encoder_json)
     merges = _read_merges(vocab_bpe)
-    expected = _NUM_BYTES + len(merges) + 1
-    if len(token_of) != expected:
+    num_text = _NUM_BYTES + len(merges)
+    if len(token_of) not in (num_text, num_text + 1):
         raise TokenizerError(
             f"{encoder_json} holds {len(token_of)} tokens, but 256 bytes, the {len(merges)} merges of {vocab_bpe} and "
-            f"{END_OF_TEXT} are {expected}: one of the two files is cut short, or they belong to different vocabularies"
+            f"{END_OF_TEXT} are {num_text + 1}: one of the two files is cut short, or they belong to different "
+            "vocabularies"
         )
     for rank, (left, right) in enumerate(merges):
         found = token_of[_NUM_BYTES + rank]
@@ -43,15 +44,16 @@ def load_gpt2(encoder_json: Path, vocab_bpe: Path) -> BPETokenizer:
                 f"{encoder_json}: id {_NUM_BYTES + rank} is {found!r}, but merge {rank} of {vocab_bpe} makes "
                 f"{left + right!r}; take both files from the same vocabulary"
             )
-    if token_of[expected - 1] != END_OF_TEXT:
-        raise TokenizerError(f"{encoder_json}: id {expected - 1} is {token_of[expected - 1]!r}, not {END_OF_TEXT}")
+    special = token_of[num_text:]
+    if special not in ([], [END_OF_TEXT]):
+        raise TokenizerError(f"{encoder_json}: id {num_text} is {special[0]!r}, not {END_OF_TEXT}")
     try:
         return BPETokenizer(
             token_of[:_NUM_BYTES],
             merges,
             kind="byte_bpe",
             split_pattern="gpt2",
-            special_tokens=[END_OF_TEXT],
+            special_tokens=special,
             trained_on={
                 "source": "encoder.json and vocab.bpe",
                 "encoder_sha256": sha256_file(encoder_json),
@@ -131,7 +133,7 @@ def to_tiktoken_ranks(tokenizer: BPETokenizer) -> dict[bytes, int]:
                 f"merge {rank} ({left!r}, {right!r}) can never happen, because {left + right!r} alone becomes "
                 f"{pieces}, and tiktoken would make it all the same; this table cannot be exported to tiktoken"
             )
-    return {raw: index for index, raw in enumerate(tokenizer.token_bytes[: len(tokenizer.tokens)])}
+    return {tokenizer.token_bytes[index]: index for index in tokenizer.itos}
 
 
 def _merge_by_rank(pieces: list[str], rank_of: dict[tuple[str, str], int]) -> list[str]:
@@ -191,7 +193,8 @@ def to_hf_json(tokenizer: BPETokenizer) -> dict[str, Any]:
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": False,
-            "vocab": dict(tokenizer.stoi),
+            # That library numbers added tokens after the vocabulary, unless they stand in it.
+            "vocab": (dict(tokenizer.special_tokens) if tokenizer.placement == "first" else {}) | tokenizer.stoi,
             "merges": [list(pair) for pair in tokenizer.merges],
         },
     }

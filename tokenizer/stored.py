@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from data.config import did_you_mean
 from data.errors import DataError, TokenizerError, command
@@ -12,6 +12,7 @@ from data.files import read_json
 from tokenizer.base import Tokenizer
 from tokenizer.pretokenize import SPLIT_PATTERNS, SplitPattern
 from tokenizer.reference import TIE_BREAKS, TieBreak
+from tokenizer.vocabulary import Placement
 
 FILE_TYPES = {"char": "character", "byte": "byte", "char_bpe": "character_bpe", "byte_bpe": "byte_bpe"}
 """Kind of a tokenizer -> `type` in its file."""
@@ -23,7 +24,7 @@ _REQUIRED = {
     "character_bpe": _REQUIRED_BPE,
     "byte_bpe": _REQUIRED_BPE,
 }
-_OPTIONAL_BPE = {"split_pattern", "special_tokens", "tie_break", "trained_on"}
+_OPTIONAL_BPE = {"split_pattern", "special_tokens", "placement", "document_separator", "tie_break", "trained_on"}
 _OPTIONAL = {
     "character": {"trained_on"},
     "byte": {"trained_on"},
@@ -46,6 +47,10 @@ class StoredTokenizer:
     """Where merges do not reach across."""
     special_tokens: list[str]
     """Tokens with ids of their own."""
+    placement: Placement
+    """Whether theirs are the last ids or the first."""
+    document_separator: str | None
+    """The special token before every document of encoded splits."""
     tie_break: TieBreak | None
     """How ties were broken in training, if the file says so."""
     trained_on: dict[str, Any] | None
@@ -116,6 +121,8 @@ def checked(contents: Any) -> StoredTokenizer:
         merges=_merges(contents.get("merges", [])),
         split_pattern=_one_of(contents.get("split_pattern", "none"), SPLIT_PATTERNS, "split_pattern"),
         special_tokens=_strings(contents.get("special_tokens", []), "special_tokens"),
+        placement=_one_of(contents.get("placement", "last"), get_args(Placement), "placement"),
+        document_separator=_string_or_none(contents.get("document_separator"), "document_separator"),
         tie_break=_one_of(contents.get("tie_break"), (*TIE_BREAKS, None), "tie_break"),
         trained_on=trained_on,
         vocab_size=contents["vocab_size"],
@@ -129,6 +136,12 @@ def _strings(value: Any, key: str) -> list[str]:
     for index, item in enumerate(value):
         if not isinstance(item, str):
             raise TokenizerError(f"{key}[{index}]: expected a string, found {item!r}")
+    return value
+
+
+def _string_or_none(value: Any, key: str) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TokenizerError(f"{key}: expected a string, found {value!r}")
     return value
 
 

@@ -70,6 +70,10 @@ def provenance(
     if config.kind in BPE_KINDS:
         found["tie_break"] = config.resolved_tie_break
         found["special_tokens"] = list(config.special_tokens)
+        if config.placement != "last":  # files of before had no such keys, and are what they were
+            found["placement"] = config.placement
+        if config.document_separator is not None:
+            found["document_separator"] = config.document_separator
     if config.kind in TRAINED_OUTSIDE:
         found["library"] = version_of(LIBRARY_OF[config.kind])
     if own_settings:
@@ -131,6 +135,8 @@ def train_tokenizer(
         kind="char_bpe" if config.kind == "char_bpe" else "byte_bpe",
         split_pattern=config.split_pattern,
         special_tokens=config.special_tokens,
+        placement=config.placement,
+        document_separator=config.document_separator,
         tie_break=config.resolved_tie_break,
         trained_on=trained_on,
     )

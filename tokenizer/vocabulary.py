@@ -1,12 +1,17 @@
 """The vocabulary that follows from base tokens, merges and special tokens, with everything checked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
+from typing import Literal
 
 import numpy as np
+import regex
 
 from data.errors import TokenizerError
 from tokenizer.base import Int32Array
 from tokenizer.reference import Training
+
+Placement = Literal["last", "first"]
+"""Whether special tokens have the last ids, after the vocabulary, or the first."""
 
 
 def build_tokens(base_tokens: list[str], merges: list[tuple[str, str]]) -> tuple[list[str], Int32Array]:
@@ -34,6 +39,44 @@ def check_special_tokens(special_tokens: Sequence[str], first_id: int) -> Mappin
             raise TokenizerError(f"special token {token!r} is empty, not a string, or stands twice")
         table[token] = first_id + len(table)
     return table
+
+
+def check_separator(separator: str | None, special_tokens: Mapping[str, int]) -> str | None:
+    """`separator`; raises TokenizerError unless it is None or one of `special_tokens`."""
+    if separator is not None and separator not in special_tokens:
+        known = ", ".join(map(repr, special_tokens)) or "there are none"
+        raise TokenizerError(f"document_separator {separator!r} is not among the special tokens ({known})")
+    return separator
+
+
+def chosen_special(chosen: Literal["all"] | Collection[str], special_tokens: Mapping[str, int]) -> frozenset[str]:
+    """The special tokens that `chosen` names; raises TokenizerError for a name that is none."""
+    if chosen == "all":
+        return frozenset(special_tokens)
+    if isinstance(chosen, str):
+        raise TokenizerError(f"special tokens are given as 'all' or as a collection of them; found {chosen!r}")
+    for token in chosen:
+        if token not in special_tokens:
+            raise TokenizerError(f"{token!r} is not among the special tokens of this tokenizer")
+    return frozenset(chosen)
+
+
+def split_at_special(text: str, special: Set[str]) -> list[str]:
+    """`text` cut at every one of `special`, which stay as pieces; the longest where two begin at one place."""
+    longest_first = sorted(special, key=lambda token: (-len(token), token))
+    pieces: list[str] = regex.split("(" + "|".join(map(regex.escape, longest_first)) + ")", text)
+    return pieces
+
+
+def refuse_special(text: str, disallowed: Set[str]) -> None:
+    """Raise TokenizerError if one of `disallowed` stands in `text`, with its offset."""
+    found = [(text.find(token), -len(token), token) for token in disallowed if token in text]
+    if found:
+        offset, _, token = min(found)
+        raise TokenizerError(
+            f"the text has the special token {token!r} at offset {offset}, which is disallowed; allow it with "
+            f"allowed_special={{{token!r}}}, or take it as text with disallowed_special=()"
+        )
 
 
 def check_target(target_vocab_size: int, base_size: int) -> None:

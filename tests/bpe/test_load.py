@@ -186,8 +186,8 @@ DAMAGES: dict[str, tuple[Edit, str]] = {
     "unknown key": (setting("merge", []), "unknown key 'merge'; did you mean 'merges'?"),
     "version key": (
         setting("version", 2),
-        "unknown key 'version'; known: base_tokens, fingerprint, merges, special_tokens, split_pattern, tie_break, "
-        "trained_on, type, vocab_size",
+        "unknown key 'version'; known: base_tokens, document_separator, fingerprint, merges, placement, "
+        "special_tokens, split_pattern, tie_break, trained_on, type, vocab_size",
     ),
     "merges are missing": (lambda contents: contents.pop("merges"), "key 'merges' is missing"),
     "fingerprint is missing": (lambda contents: contents.pop("fingerprint"), "key 'fingerprint' is missing"),

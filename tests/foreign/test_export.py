@@ -17,6 +17,7 @@ from tokenizer.char import CharTokenizer, alphabet_of
 from tokenizer.export import prove
 from tokenizer.export.prove import LOADERS, export
 from tokenizer.export.texts import HOSTILE_TEXTS
+from tokenizer.interop import load_gpt2
 from tokenizer.train import TokenizerConfig, train_tokenizer
 from tokenizer_helpers import make_splits
 
@@ -43,6 +44,11 @@ def made(name: str) -> Tokenizer:
         "byte_bpe": lambda: trained("byte_bpe"),
         "byte_bpe gpt2": lambda: trained("byte_bpe", split_pattern="gpt2", special_tokens=("<|endoftext|>",)),
         "byte_bpe gpt4": lambda: trained("byte_bpe", split_pattern="gpt4"),
+        "byte_bpe plain gpt2": lambda: trained("byte_bpe", split_pattern="gpt2"),
+        "char_bpe first": lambda: trained("char_bpe", special_tokens=("<s>", "</s>"), placement="first"),
+        "byte_bpe first": lambda: trained(
+            "byte_bpe", split_pattern="gpt2", special_tokens=("<s>", "<|endoftext|>"), placement="first"
+        ),
     }[name]()
 
 
@@ -57,10 +63,12 @@ CARRIED = {
         "byte_bpe",
         "byte_bpe gpt2",
         "byte_bpe gpt4",
+        "char_bpe first",
+        "byte_bpe first",
     ),
-    "tiktoken": ("byte", "byte_bpe", "byte_bpe gpt2", "byte_bpe gpt4"),
-    "gpt2": ("byte_bpe gpt2",),
-    "sentencepiece": ("char", "char_bpe", "char_bpe special"),
+    "tiktoken": ("byte", "byte_bpe", "byte_bpe gpt2", "byte_bpe gpt4", "byte_bpe first"),
+    "gpt2": ("byte_bpe gpt2", "byte_bpe plain gpt2"),
+    "sentencepiece": ("char", "char_bpe", "char_bpe special", "char_bpe first"),
 }
 
 
@@ -81,6 +89,7 @@ def test_the_library_gives_our_ids(tmp_path: Path, form: str, name: str) -> None
     [
         ("tiktoken", "char", "a char tokenizer cannot be exported to tiktoken, which starts from single bytes"),
         ("tiktoken", "char_bpe", "a char_bpe tokenizer cannot be exported to tiktoken"),
+        ("gpt2", "byte_bpe first", "hold no special token but"),
         ("gpt2", "byte_bpe gpt4", "this is a byte_bpe with split_pattern gpt4"),
         ("gpt2", "byte", "this is a byte with split_pattern none"),
         ("gpt2", "char_bpe", "this is a char_bpe with split_pattern none"),
@@ -93,6 +102,16 @@ def test_what_a_format_cannot_carry_is_refused(tmp_path: Path, form: str, name: 
     with pytest.raises(TokenizerError, match=reason):
         export(made(name), form, DOCUMENTS, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["byte_bpe gpt2", "byte_bpe plain gpt2"])
+def test_gpt2s_two_files_are_read_back_as_they_were(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("tokenizers")
+    tokenizer = made(name)
+    export(tokenizer, "gpt2", DOCUMENTS, tmp_path)
+    again = load_gpt2(tmp_path / "encoder.json", tmp_path / "vocab.bpe")
+    assert again.fingerprint() == tokenizer.fingerprint()
+    assert again.encode_batch(TEXTS) == [tokenizer.encode(text) for text in TEXTS]
 
 
 def test_sentencepieces_own_space_character_is_refused(tmp_path: Path) -> None:

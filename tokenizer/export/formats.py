@@ -14,7 +14,7 @@ from tokenizer.foreign import wire
 from tokenizer.foreign.pieces import ForeignTokenizer
 from tokenizer.foreign.sentencepiece_model import SPACE_MARK
 from tokenizer.foreign.tiktoken_ranks import ranks_file
-from tokenizer.interop import to_hf_json, to_tiktoken_arguments
+from tokenizer.interop import END_OF_TEXT, to_hf_json, to_tiktoken_arguments
 
 HF_FILE, SPM_FILE = "tokenizer.json", "tokenizer.model"
 RANKS_FILE, ENCODING_FILE = "ranks.tiktoken", "encoding.json"
@@ -81,6 +81,11 @@ def _gpt2(tokenizer: BPETokenizer, kind: str) -> Files:
     for token in tokenizer.special_tokens:
         if token in tokenizer.stoi:
             raise TokenizerError(f"special token {token!r} is spelled like an ordinary one, and one file holds both")
+    if tokenizer.placement == "first" or list(tokenizer.special_tokens) not in ([], [END_OF_TEXT]):
+        raise TokenizerError(
+            f"GPT-2's two files hold no special token but {END_OF_TEXT}, as the last id, and this tokenizer has "
+            f"{', '.join(map(repr, tokenizer.special_tokens))}, placed {tokenizer.placement}; export it as FORMAT=hf"
+        )
     encoder = canonical_json(tokenizer.stoi | dict(tokenizer.special_tokens)).encode("utf-8")
     lines = ["#version: 0.2", *(f"{left} {right}" for left, right in tokenizer.merges)]
     return {VOCAB_FILE: encoder, MERGES_FILE: ("\n".join(lines) + "\n").encode("utf-8")}
@@ -114,7 +119,8 @@ def _sentencepiece(tokenizer: BPETokenizer, kind: str) -> Files:
         _piece(token, float(min(0, num_base - index)) if index >= num_base else -float(len(spelled)), wire.NORMAL)
         for index, token in enumerate(spelled)
     ]
-    pieces += [_piece(token, 0.0, wire.CONTROL) for token in tokenizer.special_tokens]
+    special = [_piece(token, 0.0, wire.CONTROL) for token in tokenizer.special_tokens]
+    pieces = [*special, *pieces] if tokenizer.placement == "first" else [*pieces, *special]
     pieces.append(_piece(unknown, 0.0, wire.UNKNOWN))
     trainer = wire.varint_field(3, _BPE_MODEL) + wire.varint_field(4, len(pieces))
     trainer += wire.varint_field(40, len(pieces) - 1)  # the id of the unknown, which comes last
