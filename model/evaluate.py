@@ -16,7 +16,7 @@ from data.files import atomic_write
 from model.gpt import MiniGPT
 from model.settings import EvaluateConfig
 from model.windows import Scores, ScoringError, score_tokens
-from tokenizer.base import Int64Array, Tokenizer, token_lengths
+from tokenizer.base import Int64Array, Tokenizer, separator_of, token_lengths
 from tokenizer.encode_splits import EncodedSplit
 
 _DTYPES = {"nats": np.float32, "token_num_chars": np.int32, "token_num_bytes": np.int32, "document_offsets": np.int64}
@@ -99,7 +99,7 @@ def evaluate_split(
     *,
     progress: bool = False,
 ) -> Evaluation:
-    """Score every token of `split` exactly once; every document is read after one newline.
+    """Score every token of `split` exactly once; every document is read after one newline or separator.
 
     Raises DataError for an empty split or foreign ids, ReportError when the figure cannot be true (see
     `check_plausible`), and ScoringError when characters or bytes scored are not those of the text.
@@ -170,7 +170,12 @@ def check_plausible(evaluation: Evaluation, name: str, alarm_below: float) -> No
 
 
 def context_of(tokenizer: Tokenizer) -> list[int]:
-    """The ids of the newline that every document continues. Raises TokenizerError if there are none."""
+    """What every document continues: the tokenizer's separator, or else the ids of a newline.
+
+    Raises TokenizerError if a newline has no ids.
+    """
+    if (separator := separator_of(tokenizer)) is not None:
+        return [separator]
     ids = tokenizer.encode("\n")
     if not ids:
         raise TokenizerError(

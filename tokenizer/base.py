@@ -88,6 +88,15 @@ def prefix_of(tokenizer: Tokenizer) -> str:
     return prefix
 
 
+def separator_of(tokenizer: Tokenizer) -> int | None:
+    """The id that encoded splits hold before every document; None for most tokenizers.
+
+    It stands for no text: it is never scored, and its spelling is counted on no side.
+    """
+    separator: int | None = getattr(tokenizer, "document_separator_id", None)
+    return separator
+
+
 def token_lengths(tokenizer: Tokenizer, ids: Int64Array, document_offsets: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Characters that begin in each token of `ids` (n,) and its bytes, both (n,); they add up to those of the text.
 

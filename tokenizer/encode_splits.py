@@ -15,7 +15,7 @@ from data.inputs import TextInput, borders_sha256, inputs_of, is_sealed, seal, t
 from data.layout import SPLITS
 from data.shapes import Kinds, check_object, read_object
 from data.splits import Split
-from tokenizer.base import Int64Array, Tokenizer, prefix_of, token_lengths
+from tokenizer.base import Int64Array, Tokenizer, prefix_of, separator_of, token_lengths
 
 MANIFEST = "manifest.json"
 _SHOWN_BEFORE, _SHOWN_BEHIND = 10, 20  # characters around the first difference of a failed round trip
@@ -39,7 +39,8 @@ class EncodedSplit:
 
     name: str
     ids: torch.Tensor
-    """Shape (num_tokens,), torch.long, memory-mapped."""
+    """Shape (num_tokens,), torch.long. Train is memory-mapped and has the separators of its documents, if the tokenizer
+    gives any; val and test, which are scored, are without."""
     document_offsets: Int64Array
     """Shape (D+1,): document d is ids[o[d]:o[d+1]]."""
     num_chars: int
@@ -123,6 +124,24 @@ def _first_difference(left: str, right: str) -> int:
     return min(len(left), len(right))
 
 
+def _with_separators(ids: torch.Tensor, offsets: Int64Array, separator: int) -> tuple[torch.Tensor, Int64Array]:
+    """`separator` before every document, which it belongs to from then on."""
+    separated = np.insert(ids.numpy(), offsets[:-1], separator)
+    return torch.from_numpy(separated), offsets + np.arange(len(offsets))
+
+
+def _without_separators(
+    ids: torch.Tensor, offsets: Int64Array, separator: int, where: str
+) -> tuple[torch.Tensor, Int64Array]:
+    """What `_with_separators` was given. Raises DataError where a document does not begin with `separator`."""
+    lacking = np.flatnonzero(
+        (np.diff(offsets) < 1) | (ids.numpy()[np.minimum(offsets[:-1], len(ids) - 1)] != separator)
+    )
+    if len(lacking):
+        raise DataError(f"{where}: document {lacking[0]} does not begin with the separator, id {separator}")
+    return torch.from_numpy(np.delete(ids.numpy(), offsets[:-1])), offsets - np.arange(len(offsets))
+
+
 def write_encoded(
     folder: Path,
     splits: dict[str, Split],
@@ -137,8 +156,9 @@ def write_encoded(
     """
     encoded = {name: encode_split(split, tokenizer, (known or {}).get(name)) for name, split in splits.items()}
     described: dict[str, Any] = {}
+    separator = separator_of(tokenizer)
     for name, split in splits.items():
-        ids, offsets = encoded[name]
+        ids, offsets = encoded[name] if separator is None else _with_separators(*encoded[name], separator)
         ids_path, offsets_path = folder / f"{name}_ids.pt", folder / f"{name}_docs.npy"
         with atomic_write(ids_path) as file:
             torch.save(ids, file)
@@ -154,7 +174,7 @@ def write_encoded(
             "ids_sha256": sha256_file(ids_path),
             "document_offsets": offsets_path.name,
             "document_offsets_sha256": sha256_file(offsets_path),
-        }
+        } | ({} if separator is None else {"num_separators": len(offsets) - 1})
     manifest = seal(
         {
             "inputs": encoding_inputs(splits, tokenizer.fingerprint()),
@@ -228,6 +248,8 @@ def _load_split(folder: Path, name: str, manifest: dict[str, Any], tokenizer: To
     offsets = np.load(offsets_path, allow_pickle=False)
     if not (offsets.ndim == 1 and len(offsets) and offsets[0] == 0 and offsets[-1] == len(ids)):
         raise DataError(f"{offsets_path} does not cover the {len(ids)} ids of {path}; run {command(make)}")
+    if (separator := separator_of(tokenizer)) is not None and name != "train":
+        ids, offsets = _without_separators(ids, offsets, separator, f"{path}, by {offsets_path.name}")
     return EncodedSplit(
         name=name,
         ids=ids,
@@ -272,7 +294,8 @@ def summarize(manifest: dict[str, Any]) -> str:
     """One line for each split: tokens, characters, characters per token."""
     lines = []
     for name, split in manifest["splits"].items():
-        ratio = split["num_chars"] / split["num_tokens"] if split["num_tokens"] else math.nan
+        num_tokens = split["num_tokens"] - split.get("num_separators", 0)
+        ratio = split["num_chars"] / num_tokens if num_tokens else math.nan
         lines.append(
             f"  {name:<5} {split['num_chars']:>12,} characters -> {split['num_tokens']:>12,} tokens: "
             f"{ratio:.3f} characters per token"

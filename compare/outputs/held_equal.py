@@ -41,6 +41,7 @@ def not_held_equal(
     of_all = {
         entry.name: {
             "context": (_shown(experiment.contestants[entry.name].context),),
+            "what a document is read after": (_start(tokenizers.get(entry.name)),),
             **_of_the_runs(entry),
             "seeds": (", ".join(str(run.seed) for run in entry.runs),),
         }
@@ -55,6 +56,11 @@ def not_held_equal(
         *_differing(trained),
         *_differing_figures(rows),
     ]
+
+
+def _start(tokenizer: Tokenizer | None) -> str:
+    separator = getattr(tokenizer, "document_separator", None)
+    return "a newline" if separator is None else repr(separator)
 
 
 def _of_the_runs(entry: Entry) -> dict[str, tuple[str, ...]]:

@@ -14,7 +14,8 @@ from data.show import counted, visible, wrapped
 MOST_SEEDS = 5  # whose differences are printed one by one
 NOTE = (
     "Bits per character: the sum of all token losses of the split over ln 2 and over its characters; every character "
-    "is scored exactly once, in sliding windows with stride half a block; every document is read after one newline, "
+    "is scored exactly once, in sliding windows with stride half a block; every document is read after one newline "
+    "or its tokenizer's separator, "
     "so its first character is scored too. Losses and perplexities per token cannot be compared across tokenizers and "
     "are not shown."
 )

@@ -22,7 +22,7 @@ from model.training.interrupt import SaidByProcessZero
 from model.training.optimizer import Optimizers
 from model.training.processes import Processes
 from model.training.schedule import learning_rate_factor
-from tokenizer.base import prefix_of
+from tokenizer.base import prefix_of, separator_of
 
 
 class Stepper:
@@ -46,6 +46,8 @@ class Stepper:
             seed=config.seed,
         )
         self.token_num_chars = torch.from_numpy(tokenizer.token_num_chars.copy())
+        if (separator := separator_of(tokenizer)) is not None:
+            self.token_num_chars[separator] = 0  # no character of the text, whatever its spelling
         self.document_prefix = prefix_of(tokenizer)
         train_offsets = spec.splits["train"].document_offsets
         self.document_starts = train_offsets[:-1][np.diff(train_offsets) > 0]
