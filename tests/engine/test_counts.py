@@ -2,8 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import fields
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,13 +16,11 @@ from tokenizer.engine.counts import (
     PretokenCounts,
     character_offsets,
     count_pretokens,
-    merge_counts,
-    shifted,
 )
 from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.reference import TIE_BREAKS, TieBreak
 from tokenizer.train import TokenizerConfig, learn_from_counts, learn_merges
-from tokenizer_helpers import LOSSLESS_TEXTS, SURROGATES, assert_same_counts
+from tokenizer_helpers import LOSSLESS_TEXTS, SURROGATES
 
 SCANNED: list[SplitPattern] = ["space", "gpt2", "gpt4"]
 DOCUMENTS = ["the cat sat on the mat, the cat's 12 mats\n", "", "“Ünïcode” the  cät 123 the\n", "\n", "a the cat\n"] * 2
@@ -39,7 +35,7 @@ documents_lists = st.lists(
 @pytest.fixture(scope="module", autouse=True)
 def _compile_the_kernels() -> None:
     """The first call compiles, which is nobody's example."""
-    merge_counts([count_pretokens(["a b"], "gpt2"), count_pretokens(["b"], "gpt2")])
+    count_pretokens(["a b"], "gpt2")
 
 
 def counts_of(words: dict[bytes, int], first_seen: Sequence[int] | None = None) -> PretokenCounts:
@@ -119,67 +115,23 @@ def test_offsets_in_characters() -> None:
     assert nothing.tolist() == [0]
 
 
-# --------------------------------------------------------------------------------------------------------------- shards
-
-
-def shards_of(documents: Sequence[str], cuts: Sequence[int], pattern: SplitPattern) -> list[PretokenCounts]:
-    """Counts of consecutive parts of `documents`, on the scale of the whole."""
-    bounds = [0, *sorted(cut % (len(documents) + 1) for cut in cuts), len(documents)]
-    shards, before = [], 0
-    for start, end in pairwise(bounds):
-        shards.append(shifted(count_pretokens(documents[start:end], pattern), before))
-        before += sum(len(document.encode()) for document in documents[start:end])
-    return shards
-
-
-@pytest.mark.parametrize("pattern", SCANNED)
-@examples(40)
-@given(documents=documents_lists, cuts=st.lists(st.integers(0, 20), max_size=4), seed=st.integers(0, 99))
-def test_merged_shards_are_the_whole(pattern: SplitPattern, documents: list[str], cuts: list[int], seed: int) -> None:
-    shards = shards_of(documents, cuts, pattern)
-    whole = count_pretokens(documents, pattern)
-    assert_same_counts(merge_counts(shards), whole)
-    shuffled = [shards[index] for index in np.random.default_rng(seed).permutation(len(shards))]
-    assert_same_counts(merge_counts(shuffled), whole)  # it is first_seen that orders, not the order of the shards
-
-
-def test_merging_in_steps_is_merging_at_once() -> None:
-    shards = shards_of(DOCUMENTS, [2, 3, 5, 8], "gpt2")
-    in_steps = shards[0]
-    for shard in shards[1:]:
-        in_steps = merge_counts([in_steps, shard])
-    assert_same_counts(in_steps, merge_counts(shards))
-    assert_same_counts(merge_counts([in_steps]), in_steps)
-
-
-def test_merging_leaves_the_shards_alone() -> None:
-    shards = shards_of(DOCUMENTS, [4], "gpt4")
-    before = [{field.name: getattr(shard, field.name).copy() for field in fields(shard)} for shard in shards]
-    merge_counts(shards)
-    for shard, copies in zip(shards, before, strict=True):
-        for name, copy in copies.items():
-            np.testing.assert_array_equal(getattr(shard, name), copy)
+# ------------------------------------------------------------------------------------------------- training from counts
 
 
 def test_counts_beyond_32_bits() -> None:
-    one, other = counts_of({b"ab": 2**31 + 1, b"cd": 2**40}), counts_of({b"cd": 2**40, b"ab": 2**31}, [5, 2**41])
-    merged = merge_counts([one, other])
-    assert dict(zip(merged.pretokens(), merged.counts.tolist(), strict=True)) == {b"ab": 2**32 + 1, b"cd": 2**41}
+    counts = counts_of({b"ab": 2**32 + 1, b"cd": 2**41})
     config = TokenizerConfig("byte_bpe", 300)
-    merges = learn_from_counts(merged, BYTE_CHARACTERS, config, num_merges=9).merges
+    merges = learn_from_counts(counts, BYTE_CHARACTERS, config, num_merges=9).merges
     assert [merge.count for merge in merges] == [2**41, 2**32 + 1]
 
 
 @pytest.mark.parametrize("tie_break", TIE_BREAKS)
 @pytest.mark.parametrize("kind", ["char_bpe", "byte_bpe"])
 @pytest.mark.parametrize("pattern", SCANNED)
-def test_training_from_merged_shards_is_training_from_the_text(
-    kind: str, pattern: SplitPattern, tie_break: TieBreak
-) -> None:
+def test_training_from_counts_is_training_from_the_text(kind: str, pattern: SplitPattern, tie_break: TieBreak) -> None:
     config = TokenizerConfig(kind, 999, split_pattern=pattern, tie_break=tie_break)  # type: ignore[arg-type]
     base = sorted(set("".join(DOCUMENTS))) if kind == "char_bpe" else BYTE_CHARACTERS
-    shards = shards_of(DOCUMENTS, [1, 4, 7], pattern)
-    found = learn_from_counts(merge_counts(shards[::-1]), base, config, num_merges=60)
+    found = learn_from_counts(count_pretokens(DOCUMENTS, pattern), base, config, num_merges=60)
     assert found == learn_merges(DOCUMENTS, base, config, num_merges=60)
     assert found == learn_merges(DOCUMENTS, base, config, num_merges=60, engine_name="reference")
     assert len(found.merges) > 10

@@ -1,7 +1,4 @@
-"""Pretokens and how often they occur: all that training needs to know of a text that is cut by a split pattern.
-
-Counts can be made in shards and merged; training from them equals training from the text.
-"""
+"""Pretokens and how often they occur: all that training needs to know of a text that is cut by a split pattern."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from data.errors import DataError
 from tokenizer.base import Int32Array, Int64Array, UInt8Array
 from tokenizer.engine.borders import WHOLE
 from tokenizer.engine.intern import (
@@ -17,7 +13,6 @@ from tokenizer.engine.intern import (
     TextBytes,
     in_threads,
     intern,
-    lay_out,
     shares_of,
     text_bytes,
 )
@@ -95,34 +90,3 @@ def character_offsets(pool: UInt8Array, offsets: Int64Array) -> Int64Array:
     begins = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum((pool & 0xC0) != 0x80)])
     characters: Int64Array = begins[offsets]
     return characters
-
-
-def merge_counts(shards: Sequence[PretokenCounts]) -> PretokenCounts:
-    """Counts of several parts of a text as counts of the whole; `first_seen` of the shards must be on one scale.
-
-    Raises DataError when there is no shard.
-    """
-    if not shards:
-        raise DataError("no counts to merge: name at least one shard")
-    # The distinct pretokens of all shards as one text, each a span, in the order in which they were first seen.
-    pool = np.concatenate([shard.pool for shard in shards])
-    sizes = np.concatenate([np.diff(shard.offsets) for shard in shards])
-    ends = np.cumsum(sizes)
-    counts = np.concatenate([shard.counts for shard in shards])
-    first_seen = np.concatenate([shard.first_seen for shard in shards])
-    order = np.argsort(first_seen, kind="stable")
-    spans = np.stack([ends - sizes, ends], axis=1)[order]
-    laid_out = lay_out(pool, ends)
-    # Intern that text: equal pretokens get one number, whose counts add up and whose earliest sight counts.
-    merged = intern(laid_out, spans, WHOLE, keep_sequence=True)
-    totals = np.zeros(len(merged.starts), dtype=np.int64)
-    np.add.at(totals, merged.sequence, counts[order])
-    earliest = np.full(len(totals), np.iinfo(np.int64).max)
-    np.minimum.at(earliest, merged.sequence, first_seen[order])
-    compacted = _compacted(laid_out, merged)
-    return replace(compacted, counts=totals, first_seen=earliest)
-
-
-def shifted(counts: PretokenCounts, num_bytes: int) -> PretokenCounts:
-    """The counts of a shard that begins `num_bytes` after the start of the whole text."""
-    return replace(counts, first_seen=counts.first_seen + num_bytes)
