@@ -62,7 +62,7 @@ def clean_part(
 ) -> CleanPart | None:
     """Everyone's figures on the characters that are `clean`, (C,), and on all of test; None if no character is clean.
 
-    `contestants`: the evaluations of each, one for each seed. `ngram_nats`, (C,): what `KneserNey.character_nats` gives
+    `contestants`: the evaluations of each, one for each seed. `ngram_nats`, (C,): what the n-gram gives
     for test. Raises ReportError for figures that were made on another text.
     """
     if not clean.any():

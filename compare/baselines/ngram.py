@@ -255,34 +255,6 @@ def level_of(grams: Grams, above: Grams | None) -> Level:
     return Level(shares, backoffs, discounts, are_estimated)
 
 
-class KneserNey:
-    """The smoothed model of one order."""
-
-    def __init__(self, counts: NGramCounts, order: int) -> None:
-        """Smooth `counts`. Raises ValueError unless 1 <= order <= counts.max_order."""
-        if not 1 <= order <= counts.max_order:
-            raise ValueError(f"order {order} is outside 1 … {counts.max_order}, which were counted")
-        self.order = order
-        aboves = [*counts.orders[1:order], None]
-        self.levels = [level_of(grams, above) for grams, above in zip(counts.orders, aboves, strict=False)]
-        """Element k - 1 is p_k."""
-        self._counts = counts
-
-    def character_nats(self, split: Split) -> Float64Array:
-        """(C,) nats of every character of `split`, every document read after one newline.
-
-        Raises DataError for a character outside the alphabet.
-        """
-        text = symbols_of(split, self._counts.alphabet)
-        located = self._counts.locate(text)
-        ends = np.flatnonzero(text.is_predicted)
-        probabilities = np.full(len(ends), 1.0 / len(self._counts.alphabet))
-        for k, level in enumerate(self.levels, start=1):
-            level.refine(probabilities, located[k - 1][ends - 1], located[k][ends])
-        nats: Float64Array = -np.log(probabilities)
-        return nats
-
-
 def discounts_of(number: NDArray[np.integer]) -> tuple[tuple[float, float, float], bool]:
     """Discounts of counts 1, 2, and 3 or more, from the counts of one order, and whether they are estimates.
 

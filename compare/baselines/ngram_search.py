@@ -109,7 +109,7 @@ class _Scorer:
 def search_order(splits: Mapping[str, Split], *, progress: bool = False) -> NGram:
     """Count train order by order, as long as val gains by it; all splits must have characters.
 
-    The nats are exactly those of `KneserNey` of the chosen order.
+    The nats are exactly those of one model of the chosen order.
     """
     alphabet = alphabet_of([split.text for split in splits.values()])
     counter = NGramCounter(splits["train"], alphabet)

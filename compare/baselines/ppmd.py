@@ -18,7 +18,6 @@ ALWAYS_TRIED = 2
 MEMORY_MIB = 1024
 """Room for the contexts; only what the text needs is used. When it is full, the compressor forgets all and goes on."""
 INSTALL = "pip install -c constraints.txt -e '.[baselines]'"
-MISSING = f"PPMd is left out: it needs the optional package pyppmd; `{INSTALL}` installs it"
 
 
 def installed_version() -> str | None:

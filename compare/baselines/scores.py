@@ -138,11 +138,6 @@ BASELINES = baselines_with(ppmd.installed_version())
 """In the order of the table. The slowest come last; they are started first."""
 
 
-def notes_on_baselines() -> list[str]:
-    """What the reader is told below the table: which baseline is left out, and how to get it."""
-    return [] if ppmd.installed_version() is not None else [ppmd.MISSING]
-
-
 def baselines_of(
     splits: Mapping[str, Split],
     cache_folder: Path,

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from compare.baselines.ngram import (
     FALLBACK_DISCOUNTS,
-    KneserNey,
     NGramCounts,
     alphabet_of,
     discounts_of,
@@ -21,6 +20,7 @@ from compare.baselines.ngram import (
 from data.errors import DataError
 from data.splits import Split
 from factories import examples
+from ngram_helpers import KneserNey
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 MARK = "<mark>"  # one symbol of the naive model, never a character
