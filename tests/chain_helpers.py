@@ -11,6 +11,8 @@ from data.layout import SPLITS
 WORDS = ["the", "of", "and", "to", "in", "a", "is", "that", "for", "it", "as", "was", "with", "be", "by", "on", "not"]
 CHAIN = "words.yaml"
 """The experiment file that `make_chain` writes."""
+CHAIN_WORDS = 1_200
+CHAIN_TRAIN = {"budget": {"unit": "characters", "amount": 1_500}, "device": "cpu"}
 
 
 def write_corpus(folder: Path, *, num_words: int = 3_000, seed: int = 1, extra: str = "") -> dict[str, str]:
@@ -54,8 +56,8 @@ def write_experiment(path: Path, values: dict[str, object]) -> Path:
 
 def make_chain(folder: Path) -> Path:
     """An experiment whose paths are relative, so that a copy of the folder is the same experiment; returns `folder`."""
-    values: dict[str, Any] = experiment_values(Path("run"), write_corpus(folder / "texts", num_words=1_200))
+    values: dict[str, Any] = experiment_values(Path("run"), write_corpus(folder / "texts", num_words=CHAIN_WORDS))
     values["corpus"] |= {split: f"texts/{split}.txt" for split in SPLITS}
-    values["train"] |= {"budget": {"unit": "characters", "amount": 1_500}, "device": "cpu"}
+    values["train"] |= CHAIN_TRAIN
     write_experiment(folder / CHAIN, values)
     return folder

@@ -11,21 +11,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from chain_helpers import experiment_values, write_corpus, write_experiment
+from chain_helpers import CHAIN
 from data.errors import ConfigError, DataError
 from model.generation.draw import Sampling
-from scripts import sample, train
+from scripts import sample
 
 Sample = Callable[..., tuple[str, str]]
 
 
-@pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("sample")
-    values = experiment_values(folder / "run", write_corpus(folder / "texts"))
-    written = str(write_experiment(folder / "words.yaml", values))
-    train.main(["--config", written])
-    return written
+@pytest.fixture
+def config(finished_chain: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The experiment that is finished, in its folder; sampling only reads it."""
+    monkeypatch.chdir(finished_chain)
+    return CHAIN
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from chain_helpers import experiment_values, write_corpus, write_experiment
+from chain_helpers import CHAIN_TRAIN, CHAIN_WORDS, experiment_values, write_corpus, write_experiment
 from compare.experiment import load_experiment
 from compare.outputs.held_equal import not_held_equal
 from compare.runs import check_comparable, read_run
@@ -41,13 +41,11 @@ def chain(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished comparison, shared by tests that only read it."""
-    folder = tmp_path_factory.mktemp("finished")
-    write_experiment(folder / "words.yaml", experiment_values(folder / "run", write_corpus(folder / "texts")))
-    steps_of(folder)[0].compare()
-    return folder
+@pytest.fixture
+def finished(finished_chain: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The finished comparison of the session, in its folder, for tests that only read it."""
+    monkeypatch.chdir(finished_chain)
+    return finished_chain
 
 
 def test_artefacts_lie_where_the_design_says(finished: Path) -> None:
@@ -123,7 +121,7 @@ def test_a_budget_in_characters_is_met_by_both_within_one_step(finished: Path) -
         seen = read_json(finished / "run/checkpoints" / name / "report.json")["seen"]
         manifest = read_json(finished / "run/data" / ("encoded" if name == "char" else "encoded_bpe") / "manifest.json")
         longest_step = 8 * 16 * manifest["splits"]["train"]["num_chars"] / manifest["splits"]["train"]["num_tokens"] * 2
-        assert 6_000 <= seen["characters"] < 6_000 + longest_step
+        assert 1_500 <= seen["characters"] < 1_500 + longest_step
 
 
 def test_identity_runs_down_the_chain(finished: Path) -> None:
@@ -253,9 +251,11 @@ SEEDS = ("seeds=[1,2]",)
 
 @pytest.fixture(scope="module")
 def two_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All runs over two seeds, shared by tests that only read them; tests/test_report.py compares such runs."""
+    """All runs of the session's experiment over two seeds, shared by tests that only read them."""
     folder = tmp_path_factory.mktemp("two_seeds")
-    write_experiment(folder / "words.yaml", experiment_values(folder / "run", write_corpus(folder / "texts")))
+    values: dict[str, Any] = experiment_values(folder / "run", write_corpus(folder / "texts", num_words=CHAIN_WORDS))
+    values["train"] |= CHAIN_TRAIN
+    write_experiment(folder / "words.yaml", values)
     steps_of(folder, SEEDS)[0].entries()
     return folder
 
