@@ -193,25 +193,6 @@ def locate_order(order: int, grams: Grams, shorter: Int32Array, text: Symbols, n
     return ids
 
 
-class NGramCounts:
-    """All n-grams of a text up to an order. Counting is the slow part; models of several orders share it."""
-
-    def __init__(self, train: Split, alphabet: str, max_order: int) -> None:
-        """Count `train`, whose characters are all in `alphabet` (in which the newline must be)."""
-        self.alphabet = alphabet
-        self.max_order = max_order
-        counter = NGramCounter(train, alphabet)
-        self.orders = [counter.next_order() for _ in range(max_order)]
-        """Element k - 1 holds the n-grams of order k."""
-
-    def locate(self, text: Symbols) -> list[Int32Array]:
-        """For each order 0 … max_order: (S,) id of the n-gram that ends at each symbol; see `locate_order`."""
-        located = [np.zeros(len(text.symbols), np.int32)]  # order 0: the empty n-gram is everywhere
-        for order, grams in enumerate(self.orders, start=1):
-            located.append(locate_order(order, grams, located[-1], text, len(self.alphabet)))
-        return located
-
-
 @dataclass(frozen=True)
 class Level:
     """One order of the model, ready for use."""

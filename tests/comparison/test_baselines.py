@@ -16,14 +16,14 @@ from compare.baselines import kept_ngram as keeping
 from compare.baselines import ngram_search, ppmd
 from compare.baselines import scores as baselines
 from compare.baselines.kept_ngram import kept_ngram
-from compare.baselines.ngram import NGramCounts, alphabet_of
+from compare.baselines.ngram import alphabet_of
 from compare.baselines.ngram_search import search_order
 from compare.baselines.result import Result
 from compare.baselines.scores import BASELINES, FILE, Baseline, baselines_of
 from data.errors import DataError
 from data.files import sha256_text
 from data.splits import Split
-from ngram_helpers import KneserNey
+from ngram_helpers import KneserNey, NGramCounts
 
 NAMES = [
     "uniform",

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from compare.baselines.ngram import NGramCounts, alphabet_of
+from compare.baselines.ngram import alphabet_of
 from compare.clean_part import NGRAM, CleanPart, clean_part, clean_sentence, is_clean
 from data.errors import ReportError
 from data.files import sha256_text
 from data.splits import Split
 from model.evaluate import Evaluation
-from ngram_helpers import KneserNey
+from ngram_helpers import KneserNey, NGramCounts
 
 SHARED = "".join(chr(ord("a") + number % 26) + str(number % 7) for number in range(25))  # 50 characters
 

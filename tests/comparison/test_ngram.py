@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from compare.baselines.ngram import (
     FALLBACK_DISCOUNTS,
-    NGramCounts,
     alphabet_of,
     discounts_of,
     number_distinct,
@@ -20,7 +19,7 @@ from compare.baselines.ngram import (
 from data.errors import DataError
 from data.splits import Split
 from factories import examples
-from ngram_helpers import KneserNey
+from ngram_helpers import KneserNey, NGramCounts
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 MARK = "<mark>"  # one symbol of the naive model, never a character
