@@ -1,7 +1,7 @@
 """What the rest of the project knows of a tokenizer: one protocol, and how its identity is computed."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -115,3 +115,15 @@ def token_lengths(tokenizer: Tokenizer, ids: Int64Array, document_offsets: Int64
 def fingerprint_of(identity: dict[str, Any]) -> str:
     """Hex sha256 of the canonical JSON of `identity` (design: keys in the given order, no spaces, UTF-8)."""
     return hashlib.sha256(canonical_json(identity).encode("utf-8")).hexdigest()
+
+
+def groups_of(texts: Sequence[str], most_characters: int) -> Iterator[Sequence[str]]:
+    """Consecutive texts of together about `most_characters`, one at least."""
+    start = size = 0
+    for index, text in enumerate(texts):
+        if index > start and size + len(text) > most_characters:
+            yield texts[start:index]
+            start, size = index, 0
+        size += len(text)
+    if start < len(texts):
+        yield texts[start:]

@@ -1,10 +1,10 @@
 """One tokenizer's merges in the form that the encoding kernels want; made when a text is first worth compiled code."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from tokenizer.base import Int32Array, Int64Array
+from tokenizer.base import Int32Array, Int64Array, groups_of
 from tokenizer.engine import kernels
 from tokenizer.engine.cuts import NEVER, Cuts, cuts_of
 from tokenizer.engine.encode import encode_short, encode_texts
@@ -56,7 +56,7 @@ class Encoder:
         """
         table, cuts = self.table(limit), self.cuts(limit)
         all_ids, all_offsets, total = [np.zeros(0, dtype=np.int64)], [np.zeros(1, dtype=np.int64)], 0
-        for group in _groups(texts, _GROUP_CHARACTERS):
+        for group in groups_of(texts, _GROUP_CHARACTERS):
             ids, offsets = encode_texts(text_bytes(group), table, self._split_pattern, cuts, num_threads=num_threads)
             all_ids.append(ids)
             all_offsets.append(offsets[1:] + total)
@@ -85,15 +85,3 @@ class Encoder:
             tokens = self._token_bytes[: self._base_size + limit]
             self._latest_cuts = limit, cuts_of(tokens, ascii_only=not self._is_bytes)
         return self._latest_cuts[1]
-
-
-def _groups(texts: Sequence[str], most_characters: int) -> Iterator[Sequence[str]]:
-    """Consecutive texts of together about `most_characters`, one at least."""
-    start = size = 0
-    for index, text in enumerate(texts):
-        if index > start and size + len(text) > most_characters:
-            yield texts[start:index]
-            start, size = index, 0
-        size += len(text)
-    if start < len(texts):
-        yield texts[start:]

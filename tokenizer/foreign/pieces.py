@@ -8,7 +8,7 @@ One thing is no text: the space that SentencePiece and its kin put before every 
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from data.errors import TokenizerError
 from data.files import write_json
-from tokenizer.base import Conveniences, Int64Array, fingerprint_of
+from tokenizer.base import Conveniences, Int64Array, fingerprint_of, groups_of
 from tokenizer.bytelevel import num_chars_begun, text_of, utf8
 from tokenizer.char import check_ids
 from tokenizer.foreign.libraries import LIBRARY_OF, version_of
@@ -87,7 +87,7 @@ class ForeignTokenizer(Conveniences):
     def encode_documents(self, texts: Sequence[str]) -> tuple[Int64Array, Int64Array]:
         """Ids of all documents and their D+1 offsets."""
         found: list[Int64Array] = []
-        for group in _groups(texts):
+        for group in groups_of(texts, _GROUP_CHARACTERS):
             for text in group:
                 utf8(text)
             found += [np.array(ids, dtype=np.int64) for ids in self._encode_group(group)]
@@ -141,14 +141,3 @@ def source_of(written: Any) -> bytes:
         return base64.b64decode(written, validate=True)
     except (TypeError, ValueError, binascii.Error) as error:
         raise TokenizerError(f"source_base64 is damaged: {error}") from error
-
-
-def _groups(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    start = size = 0
-    for index, text in enumerate(texts):
-        if index > start and size + len(text) > _GROUP_CHARACTERS:
-            yield texts[start:index]
-            start, size = index, 0
-        size += len(text)
-    if start < len(texts):
-        yield texts[start:]
