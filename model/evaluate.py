@@ -170,7 +170,7 @@ def check_plausible(evaluation: Evaluation, name: str, alarm_below: float) -> No
 
 
 def context_of(tokenizer: Tokenizer) -> list[int]:
-    """What every document continues: the tokenizer's separator, or else the ids of a newline.
+    """What the model reads before every document: the tokenizer's separator, or else the ids of a newline.
 
     Raises TokenizerError if a newline has no ids.
     """
@@ -179,8 +179,8 @@ def context_of(tokenizer: Tokenizer) -> list[int]:
     ids = tokenizer.encode("\n")
     if not ids:
         raise TokenizerError(
-            f"tokenizer {tokenizer.fingerprint()[:12]}… encodes a newline as nothing, but documents are scored as the "
-            "continuation of one; use a tokenizer that keeps newlines"
+            f"tokenizer {tokenizer.fingerprint()[:12]}… encodes a newline as nothing, but the model reads one before "
+            "every document; use a tokenizer that keeps newlines"
         )
     return ids
 

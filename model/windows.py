@@ -1,6 +1,6 @@
 """The scoring pass: every token of every document is a target exactly once, by batches of padded windows.
 
-A document of n tokens is scored as the continuation of k context ids (one encoded newline): its sequence is
+The model reads k context ids (one encoded newline) before a document of n tokens: their sequence is
 context + document, of which input position p predicts the token at p + 1. Windows lie inside one sequence.
 
 Shapes: W windows, B batch, T block size, C channels, V vocabulary, n tokens of the split.

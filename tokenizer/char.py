@@ -15,7 +15,7 @@ from tokenizer.base import Conveniences, Int64Array, fingerprint_of
 def alphabet_of(texts: Iterable[str]) -> list[str]:
     """The distinct characters of `texts`, by code point; a newline is always among them.
 
-    Every document is scored as the continuation of a newline, so each character tokenizer must know it.
+    The model reads a newline before every document, so each character tokenizer must know it.
     """
     return sorted(set().union("\n", *texts))
 

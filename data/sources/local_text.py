@@ -52,7 +52,8 @@ def load_local_text(
             documents.extend(Document(_name(name, number, pieces), piece, split) for number, piece in enumerate(pieces))
         if len(hashes) == num_before:
             given = ", ".join(shown(path) for path in paths[split])
-            raise DataError(f"{given} gives no text: all of its {len(files)} file(s) are empty; give files with text")
+            what = "its only file is empty" if len(files) == 1 else f"all of its {len(files):,} files are empty"
+            raise DataError(f"{given} gives no text: {what}; give files with text")
     provenance: dict[str, Any] = {"num_files": len(hashes), "left_out": left_out.as_json()}
     if separator is not None:
         provenance["separator"] = describe_separator(separator, occurrences)
