@@ -217,7 +217,8 @@ def _baseline_lines(
     found = baselines_of(materials.splits, folder, ngram=ngram, echo=echo)
     by_character = {NGRAM: ngram.nats["test"]}
     return tuple(
-        BaselineLine(**one, lead=lead_over(best, one["bits_per_char"], by_character.get(one["name"]))) for one in found
+        BaselineLine(name, one.bits_per_char, one.note, lead_over(best, one.bits_per_char, by_character.get(name)))
+        for name, one in found.items()
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from compare import cli
 from compare.finished.samples import add_options, load_writer, print_samples, prompts_of
 from compare.steps import Steps
+from data.show import counted
 from model.generation.draw import Sampling
 
 
@@ -34,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     start = time.perf_counter()
     num_tokens = print_samples(model, tokenizer, prompts, sampling, given.samples, as_json=given.json)
     seconds = time.perf_counter() - start
-    print(f"{num_tokens:,} tokens in {seconds:.2f} s: {num_tokens / seconds:,.0f} tokens/s", file=sys.stderr)
+    print(f"{counted(num_tokens, 'token')} in {seconds:.2f} s: {num_tokens / seconds:,.0f} tokens/s", file=sys.stderr)
 
 
 if __name__ == "__main__":

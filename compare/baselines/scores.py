@@ -144,8 +144,8 @@ def baselines_of(
     *,
     ngram: NGram | None = None,
     echo: Callable[[str], None] = print,
-) -> list[dict[str, Any]]:
-    """All baselines on `splits["test"]`: `name`, `bits_per_char`, `note`, in the order of the table.
+) -> dict[str, Result]:
+    """All baselines on `splits["test"]` by name, in the order of the table.
 
     `ngram` is the n-gram of these splits where the caller has it (kept_ngram); otherwise it is counted here if need be.
     Figures are kept in `cache_folder`/baselines.json with a hash of method, version, texts and document borders, and
@@ -168,10 +168,7 @@ def baselines_of(
         kept[name] = seal({"key": keys[name], "bits_per_char": result.bits_per_char, "note": result.note})
     if missing:
         write_json(path, {b.name: kept[b.name] for b in BASELINES})
-    return [
-        {"name": b.name, "bits_per_char": kept[b.name]["bits_per_char"], "note": kept[b.name]["note"]}
-        for b in BASELINES
-    ]
+    return {b.name: Result(kept[b.name]["bits_per_char"], kept[b.name]["note"]) for b in BASELINES}
 
 
 def _key(baseline: Baseline, splits: Mapping[str, Split]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from compare.experiment import Experiment
 from compare.text_steps import TextSteps
-from data.show import say
+from data.show import counted, say
 from tokenizer.export.prove import export
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def as_text(exported: "Exported", *, num_documents: int) -> str:
     if exported.is_widened:
         lines.append("  every vector is kept twice: no architecture there has this model's norms (README.md explains)")
     lines.append(
-        f"  checked: ids equal on all {num_documents:,} documents of test, logits within "
+        f"  checked: ids equal on all of test ({counted(num_documents, 'document')}), logits within "
         f"{exported.largest_difference:.1e}, bits per character within {exported.bits_difference:.1e}"
     )
     return "\n".join(lines)

@@ -174,7 +174,7 @@ def test_a_wrong_copy_is_never_left_behind(steps, tmp_path, monkeypatch):
 def test_the_commands_export_and_score_agree_on_one_model(steps, tmp_path, capsys):
     config, out = str(steps.experiment.path), str(tmp_path / "out")
     export.main(["--config", config, "--contestant", "modern", "--out", out])
-    assert "ids equal on all 2 documents of test" in capsys.readouterr().out
+    assert "ids equal on all of test (2 documents)" in capsys.readouterr().out
     score.main(["--config", config, "--model", out, "--json"])
     found = json.loads(capsys.readouterr().out)
     ours = found["contestants"]["modern"]

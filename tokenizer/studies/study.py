@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from data.inputs import text_input
 from data.numbers import COUNT, Range, check_ranges
+from data.show import counted
 from data.splits import Split
 from tokenizer.base import Int64Array, Tokenizer
 from tokenizer.bpe import BPETokenizer
@@ -94,7 +95,7 @@ def run_study(
     examples = own_words(splits["test"].text) | EXAMPLES
     vocabularies: dict[str, Any] = {}
     for pattern in STUDIED_PATTERNS:
-        echo(f"study: learning {config.num_merges:,} merges with split pattern {pattern}")
+        echo(f"study: learning {counted(config.num_merges, 'merge')} with split pattern {pattern}")
         tokenizer, stop_reason = _learn(pattern, splits, config)
         echo(f"study: measuring {tokenizer.vocab_size:,} tokens on held-out text")
         vocabularies[pattern] = {"stop_reason": stop_reason} | _study_vocabulary(
