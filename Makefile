@@ -63,7 +63,7 @@ data: $(READY) ## fetch or build the corpus, clean it, cut it into splits
 tokenizer: $(READY) ## train the tokenizers; VOCAB=1000 TRAINING_CHARACTERS=1000000 MIN_PAIR_FREQUENCY=2 ENGINE=reference
 	@$(RUN) tokenizer
 
-encode: $(READY) ## encode all splits with every tokenizer, proven lossless
+encode: $(READY) ## encode all splits with every tokenizer, and check that nothing is lost
 	@$(RUN) encode
 
 # With PROCESSES=2 two processes share every step; OMP_NUM_THREADS are the threads of each, by default all cores' share.

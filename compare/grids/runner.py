@@ -28,7 +28,7 @@ def run_grid(steps: Steps, grid: Grid) -> dict[str, Any]:
     experiment = steps.experiment
     steps.check()
     if experiment.ladder is not None:
-        steps.echo("tune: a run of the grid has the ladder's way down and no rungs of its own")
+        steps.echo("tune: the runs of the grid have the ladder's schedule and one budget only")
     contestants = {name: _tune(steps, name, grid) for name in experiment.contestants}
     return seal(
         {

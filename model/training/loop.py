@@ -67,7 +67,7 @@ class Run(Stepper):
         if self.processes.is_main:
             say(f"{self.spec.label}: going on {self._where()}, from {self.folder / checkpoint.LAST}")
             if before != now:
-                say(f"the run had {before} process(es) until its last save and goes on with {now}")
+                say(f"the run had {before} process{'es' * (before != 1)} until its last save and goes on with {now}")
 
     def until_spent(self, progress: bool) -> TrainResult:
         """Take steps until the budget is spent; save last.pt now and then, at the end, and when asked to stop."""

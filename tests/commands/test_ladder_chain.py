@@ -195,7 +195,7 @@ def test_tune_and_sweep_take_an_experiment_with_a_ladder(tmp_path: Path, capsys:
     path = experiment(tmp_path).path
     tune.main(["--config", str(path), "--rates", "1e-3,3e-3", "--budget", "3000"])
     printed = capsys.readouterr().out
-    assert "tune: a run of the grid has the ladder's way down and no rungs of its own" in printed
+    assert "tune: the runs of the grid have the ladder's schedule and one budget only" in printed
     stored = read_json(tmp_path / "run/tune/bpe/batch_8_lr_0.001/config.json")["train_config"]
     assert stored["schedule"] == "linear" and stored["warmup_amount"] is None
     assert not (tmp_path / "run/checkpoints").exists()

@@ -83,7 +83,7 @@ def test_a_signal_to_any_process_stops_all_at_one_step_and_one_process_goes_on(r
     assert ["stopped after step 4" in said for _, _, said in outcomes] == [True, False]
     assert steps_of(tmp_path / "halves") == 4 and len(losses(tmp_path / "halves")) == 4
     rest = train_tiny(None, root, tmp_path / "halves", model, {"num_threads": 2})
-    assert "the run had 2 process(es) until its last save and goes on with 1" in capsys.readouterr().err
+    assert "the run had 2 processes until its last save and goes on with 1" in capsys.readouterr().err
     assert_close_runs(tmp_path / "halves", tmp_path / "whole", rest, whole)
 
 
