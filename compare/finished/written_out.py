@@ -69,7 +69,9 @@ def as_text(exported: "Exported", *, num_documents: int) -> str:
         lines.append(f"  checked: logits within {exported.largest_difference:.1e}")
         return "\n".join(lines)
     if exported.is_widened:
-        lines.append("  every vector is kept twice: no architecture there has this model's norms (README.md in the folder explains)")
+        lines.append(
+            "  every vector is kept twice: no architecture there has this model's norms (README.md there explains)"
+        )
     lines.append(
         f"  checked: ids equal on all of test ({counted(num_documents, 'document')}), logits within "
         f"{exported.largest_difference:.1e}, bits per character within {exported.bits_difference:.1e}"

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from compare.baselines.mixture import mixed_nats, mixture_of
-from compare.baselines.ngram import KneserNey, NGramCounts
 from compare.baselines.ngram_search import NGram, search_order
 from compare.characters import Float64Array, character_nats, document_nats
 from data.splits import Split
@@ -21,6 +20,7 @@ from model.evaluate import Evaluation, evaluate_split
 from model.gpt import MiniGPT
 from model.settings import EvaluateConfig
 from model_helpers import split_of, tiny_model
+from ngram_helpers import KneserNey, NGramCounts
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer
 from tokenizer.char import CharTokenizer
