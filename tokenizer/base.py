@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ UInt8Array = NDArray[np.uint8]
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 UInt64Array = NDArray[np.uint64]
+
+Placement = Literal["last", "first"]
+"""Whether special tokens have the last ids, after the vocabulary, or the first."""
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ import numpy as np
 from data.errors import TokenizerError
 from data.files import write_json
 from tokenizer import small
-from tokenizer.base import Conveniences, Int64Array, fingerprint_of
+from tokenizer.base import Conveniences, Int64Array, Placement, fingerprint_of
 from tokenizer.bytelevel import (
     BYTE_CHARACTERS,
     BYTE_OF_CHARACTER,
@@ -28,7 +28,6 @@ from tokenizer.pretokenize import SplitPattern, pretokenize
 from tokenizer.reference import TieBreak
 from tokenizer.stored import FILE_TYPES, StoredTokenizer, named, read_tokenizer_file
 from tokenizer.vocabulary import (
-    Placement,
     build_tokens,
     check_separator,
     check_special_tokens,

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from data.config import require
 from data.numbers import COUNT, NullAs, Range, check_ranges
+from tokenizer.base import Placement
 from tokenizer.pretokenize import SplitPattern
 from tokenizer.reference import TieBreak
-from tokenizer.vocabulary import Placement
 
 Kind = Literal[
     "char",

@@ -9,10 +9,9 @@ from typing import Any, get_args
 from data.config import did_you_mean
 from data.errors import DataError, TokenizerError, command
 from data.files import read_json
-from tokenizer.base import Tokenizer
+from tokenizer.base import Placement, Tokenizer
 from tokenizer.pretokenize import SPLIT_PATTERNS, SplitPattern
 from tokenizer.reference import TIE_BREAKS, TieBreak
-from tokenizer.vocabulary import Placement
 
 FILE_TYPES = {"char": "character", "byte": "byte", "char_bpe": "character_bpe", "byte_bpe": "byte_bpe"}
 """Kind of a tokenizer -> `type` in its file."""

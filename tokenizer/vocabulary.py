@@ -10,9 +10,6 @@ from data.errors import TokenizerError
 from tokenizer.base import Int32Array
 from tokenizer.reference import Training
 
-Placement = Literal["last", "first"]
-"""Whether special tokens have the last ids, after the vocabulary, or the first."""
-
 
 def build_tokens(base_tokens: list[str], merges: list[tuple[str, str]]) -> tuple[list[str], Int32Array]:
     """All tokens in id order, and the merges as pairs of ids (R, 2); raises TokenizerError."""
