@@ -8,6 +8,7 @@ from pathlib import Path
 SPLITS = ("train", "val", "test")
 TRUNK, RUNGS = "trunk", "rungs"
 """Below a run's folder: the part of a ladder's training that all rungs share, and a folder for each lower rung."""
+_OF_SIZE, _OF_SEED = "size_", "seed_"
 
 
 def is_artefact(parts: tuple[str, ...]) -> bool:
@@ -53,6 +54,16 @@ def is_root(folder: Path) -> bool:
     )
 
 
+def _is_of_contestant(folder: Path) -> bool:
+    """Whether `folder` lies in that of a contestant."""
+    return folder.parent.parent.name == "checkpoints"
+
+
+def _is_of_size(folder: Path) -> bool:
+    """Whether `folder` is that of another size of a contestant's model."""
+    return folder.name.startswith(_OF_SIZE) and _is_of_contestant(folder)
+
+
 @dataclass(frozen=True)
 class Layout:
     """The paths of one experiment. Nothing is written outside `root`."""
@@ -89,23 +100,31 @@ class Layout:
         """Folder of a contestant's id tensors; `char` has the plain name."""
         return self.root / "data" / ("encoded" if contestant == "char" else f"encoded_{contestant}")
 
-    def checkpoints(self, contestant: str, seed: int | None = None) -> Path:
+    def checkpoints(self, contestant: str, seed: int | None = None, size: float = 1.0) -> Path:
         """Folder of a contestant's run: checkpoints, metrics, per-token losses, report.
 
-        `seed` tells its runs apart where an experiment names several seeds; None is the one run of the others.
+        `seed` tells its runs apart where an experiment names several seeds; None is the one run of the others. A
+        `size` other than 1 is that of a model of another size.
         """
         folder = self.root / "checkpoints" / contestant
-        return folder if seed is None else folder / f"seed_{seed}"
+        if size != 1.0:
+            folder /= f"{_OF_SIZE}{size:g}"
+        return folder if seed is None else folder / f"{_OF_SEED}{seed}"
 
     @staticmethod
     def contestant_of(run_folder: Path) -> str:
-        """The contestant whose run lies in `run_folder`, which `checkpoints` gave, or a part of its ladder."""
+        """The contestant whose run lies in `run_folder`, which `checkpoints` gave, or a part of its ladder.
+
+        >>> Layout.contestant_of(Path("runs/checkpoints/bpe/size_2.5/seed_1/rungs/1500"))
+        'bpe'
+        """
         if run_folder.parent.name == RUNGS and run_folder.name.isdecimal():
             run_folder = run_folder.parent.parent
         elif run_folder.name == TRUNK and run_folder.parent.name != "checkpoints":
             run_folder = run_folder.parent
-        is_of_seed = run_folder.name.startswith("seed_") and run_folder.parent.parent.name == "checkpoints"
-        return run_folder.parent.name if is_of_seed else run_folder.name
+        if run_folder.name.startswith(_OF_SEED) and (_is_of_contestant(run_folder) or _is_of_size(run_folder.parent)):
+            run_folder = run_folder.parent
+        return run_folder.parent.name if _is_of_size(run_folder) else run_folder.name
 
     def tuning(self, contestant: str, learning_rate: float, batch_size: int) -> Path:
         """Folder of a contestant's short run with one learning rate and batch size of `make tune`'s grid."""
