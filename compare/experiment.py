@@ -17,12 +17,14 @@ from compare.experiment_file import (
     root_of,
     say_which_setting,
     seeds_of,
+    sizes_of,
     with_one_batch,
 )
+from compare.sizes.shape import Shape, shape_of_size
 from data.config import build, convert, did_you_mean, require
 from data.corpus import CorpusConfig
 from data.errors import ConfigError, DataError, UserError
-from data.layout import Layout
+from data.layout import RUNGS, Layout
 from data.yaml_file import load_yaml
 from model.settings import EvaluateConfig, LadderConfig, MiniGPTConfig, TrainConfig, with_preset
 from tokenizer.base import Tokenizer
@@ -32,6 +34,7 @@ if TYPE_CHECKING:  # it brings torch, which reading an experiment does not need
     from tokenizer.encode_splits import EncodedSplit
 
 Context = Literal["tokens", "characters"]
+_RUNGS_TO_A_QUARTER = 3
 _SMALLEST_VOCABULARY = 2  # stands in for the tokenizer's size while a file is checked
 
 
@@ -63,6 +66,11 @@ class Contestant:
     def model_config(self, vocab_size: int) -> MiniGPTConfig:
         """The model's configuration for a tokenizer of `vocab_size`, with block_size as the file has it."""
         return build(MiniGPTConfig, self.model, f"contestants.{self.name}.model", given={"vocab_size": vocab_size})
+
+    def shape_at(self, size: float) -> Shape:
+        """Layers and channels of its model at `size` times that of the model block; raises ConfigError for none."""
+        own = self.model_config(_SMALLEST_VOCABULARY)
+        return shape_of_size(Shape(own.num_layers, own.embedding_dim), own.num_heads, size)
 
     def model_for(self, tokenizer: Tokenizer, train: "EncodedSplit") -> MiniGPTConfig:
         """The model's configuration for `tokenizer`, with block_size in tokens; `train` is encoded by `tokenizer`.
@@ -112,6 +120,12 @@ class Experiment:
     """The contestant that the verdict compares the others with; None: `char`, or else the first."""
     ladder: LadderConfig | None = None
     """Budgets below each contestant's own at which it is scored as well; None: at its own only."""
+    sizes: tuple[float, ...] = ()
+    """Other sizes of the models, in times that of the model block, at which every contestant is trained as well."""
+    size: float = 1.0
+    """The size of its own models: 1 in a file, another one in what `compare.sizes.experiments` makes of it."""
+    is_quarter: bool = False
+    """Whether its runs are those of a quarter of the budget of another experiment, below whose runs they lie."""
 
     def __post_init__(self) -> None:
         for name, contestant in self.contestants.items():
@@ -123,6 +137,31 @@ class Experiment:
             )
             if self.ladder is not None:
                 self._check_ladder(self.ladder, name, train)
+
+        if self.sizes:
+            self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        require(
+            self.ladder is None or self.ladder.rungs >= _RUNGS_TO_A_QUARTER,
+            f"{self.path}: sizes are compared at the whole budget and a quarter of it, so ladder.rungs must be at "
+            f"least {_RUNGS_TO_A_QUARTER}",
+        )
+        for name, contestant in self.contestants.items():
+            where, train = f"{self.path}: contestant {name}: sizes", contestant.train
+            quarter = train.budget.amount >> 2
+            require(
+                quarter > (train.warmup_amount or 0),
+                f"{where}: a quarter of the budget of {train.budget.amount:,} {train.budget.unit} is too little"
+                + (f" for train.warmup_amount {train.warmup_amount:,}" if train.warmup_amount else ""),
+            )
+            sizes: dict[Shape, float] = {}
+            for size in (1.0, *self.sizes):
+                try:
+                    other = sizes.setdefault(contestant.shape_at(size), size)
+                except ConfigError as error:
+                    raise ConfigError(f"{where}: {error}") from None
+                require(other == size, f"{where}: {other:g} and {size:g} give the same model; take one of them")
 
     def _check_ladder(self, ladder: LadderConfig, name: str, train: TrainConfig) -> None:
         try:
@@ -168,8 +207,9 @@ class Experiment:
 
     def run_folder(self, name: str, seed: int) -> Path:
         """Where that run lies: in a folder of its own if the experiment names seeds."""
-        seed = self.train_config(name, seed).seed
-        return self.layout.checkpoints(name, seed if self.seeds else None)
+        config = self.train_config(name, seed)
+        folder = self.layout.checkpoints(name, config.seed if self.seeds else None, self.size)
+        return folder / RUNGS / str(config.budget.amount) if self.is_quarter else folder
 
 
 @contextmanager
@@ -222,6 +262,7 @@ def _experiment(values: Mapping[str, Any], settings: Sequence[str], path: Path) 
         seeds=seeds_of(values, path),
         baseline=baseline_of(values, path),
         ladder=ladder_of(values, path),
+        sizes=sizes_of(values, path),
     )
 
 

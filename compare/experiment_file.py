@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from compare.sizes.shape import check_sizes
 from data.config import build, convert, did_you_mean, require
 from data.errors import ConfigError
 from data.numbers import SEED, shown
@@ -17,7 +18,7 @@ from model.settings import LadderConfig
 
 SHARED_BLOCKS = ("model", "train", "evaluate")
 CONTESTANT_KEYS = ("tokenizer", *SHARED_BLOCKS, "context")
-_KEYS = ("corpus", "contestants", *SHARED_BLOCKS, "baseline", "seeds", "ladder", "root")
+_KEYS = ("corpus", "contestants", *SHARED_BLOCKS, "baseline", "seeds", "ladder", "sizes", "root")
 _SET_BY_LADDER = {"schedule": "linear", "min_learning_rate_ratio": 0, "warmdown_fraction": None, "selection": "last"}
 """Settings of the train block that a ladder decides, and the value that may be written all the same."""
 _BATCH_KEYS = (("batch", "batch_size"), ("batch_size", "batch"))
@@ -143,6 +144,13 @@ def ladder_of(values: Mapping[str, Any], path: Path) -> LadderConfig | None:
                     f"remove {where}.{key}"
                 )
     return ladder
+
+
+def sizes_of(values: Mapping[str, Any], path: Path) -> tuple[float, ...]:
+    """The checked key `sizes` without 1, which is the size of the model block; empty if there is no key."""
+    if values.get("sizes") is None:
+        return ()
+    return check_sizes(convert(values["sizes"], tuple[float, ...], f"{path}: sizes"), f"{path}: sizes")
 
 
 def with_one_batch(values: Mapping[str, Any], contestant: str) -> Mapping[str, Any]:

@@ -148,8 +148,9 @@ def plan_of(
     tokenizer: Tokenizer,
     *,
     seconds_per_step: float | None = None,
+    with_ids: bool = True,
 ) -> Plan:
-    """The plan of one contestant from its encoded splits; nothing is trained."""
+    """The plan of one contestant from its encoded splits, which count as disk `with_ids`; nothing is trained."""
     model_config = contestant.model_for(tokenizer, encoded["train"])
     config = contestant.train_for(model_config, encoded["train"])
     with torch.device("meta"):  # shapes without memory
@@ -158,7 +159,7 @@ def plan_of(
     has_average = config.ema_decay > 0.0
     copies_in_memory = 4 + has_average  # weights, gradients, two moments
     copies_on_disk = 4 + has_average  # last.pt: weights and two moments; best.pt: weights
-    num_ids = sum(len(split.ids) for split in encoded.values())
+    num_ids = sum(len(split.ids) for split in encoded.values()) if with_ids else 0
     return Plan(
         contestant=contestant.name,
         train_tokens=len(encoded["train"].ids),
@@ -243,8 +244,13 @@ def warnings_of(plans: Sequence[Plan]) -> list[str]:
     return found
 
 
-def plans_as_text(plans: Sequence[Plan]) -> str:
-    """The plans for a terminal, one column for each contestant, then what is estimated and every warning."""
+def plans_as_text(
+    plans: Sequence[Plan], more_rows: Sequence[tuple[str, list[str]]] = (), more_warnings: Sequence[str] = ()
+) -> str:
+    """The plans for a terminal, one column for each contestant, then what is estimated and every warning.
+
+    `more_rows` (label, cells) and `more_warnings` are those of the other sizes.
+    """
     rows: list[tuple[str, list[str]]] = [
         ("tokens of train", [f"{plan.train_tokens:,}" for plan in plans]),
         ("characters per token", [f"{plan.chars_per_token:.3f}" for plan in plans]),
@@ -261,7 +267,7 @@ def plans_as_text(plans: Sequence[Plan]) -> str:
         ("disk, MB (estimate)", [figure(plan.disk_bytes / 1e6, "{:,.1f}") for plan in plans]),
     ]
     names = names_in_tables([plan.contestant for plan in plans])
-    rows += _rows_of_rungs(plans)
+    rows += [*_rows_of_rungs(plans), *more_rows]
     table = as_text([["", *names.values()], *([label, *cells] for label, cells in rows)])
     notes = wrapped(
         "Figures from steps to FLOPs are of one run of the whole budget. Steps under a budget in characters follow "
@@ -269,7 +275,7 @@ def plans_as_text(plans: Sequence[Plan]) -> str:
         "scoring left out.",
         TERMINAL_COLUMNS,
     )
-    warnings = [wrapped(f"warning: {line}", TERMINAL_COLUMNS, 2) for line in warnings_of(plans)]
+    warnings = [wrapped(f"warning: {line}", TERMINAL_COLUMNS, 2) for line in [*warnings_of(plans), *more_warnings]]
     return "\n".join([table, *legend(names), "", notes, "", *warnings]).rstrip() + "\n"
 
 

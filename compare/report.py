@@ -20,6 +20,7 @@ from compare.ladder.collect import ladder_answer, why_no_answer
 from compare.ladder.stored import verdict_as_json
 from compare.outputs.comparison import BaselineLine, Comparison, Details, MarginalBound
 from compare.outputs.exports import table_csv, table_latex
+from compare.outputs.further_lines import further_lines
 from compare.outputs.held_equal import not_held_equal
 from compare.outputs.identity import identity_of
 from compare.outputs.neighbours import marginal_of_these_runs, sweep_of_this_text
@@ -29,6 +30,9 @@ from compare.page.data import levels, page_of
 from compare.page.render import HTML, write_page
 from compare.page.samples import prompts_of, samples_of
 from compare.runs import Entry, all_runs, check_comparable, runs_of_rungs
+from compare.sizes.levels import Level, runs_of_levels
+from compare.sizes.ranking import ranking_of
+from compare.sizes.stored import sizes_for_verdict
 from compare.table import budget_words, row_of
 from data.clean import is_divided_by_spaces
 from data.errors import DataError
@@ -73,6 +77,8 @@ class Materials:
     """Each contestant's encoded test split."""
     parts: tuple[Part, ...] = ()
     """The experiments, where there are several; the texts are then those of the first."""
+    sizes: tuple[Level, ...] = ()
+    """The runs of every size at T/4 and T, where an experiment has several."""
 
 
 def comparison_on_disk(
@@ -98,7 +104,7 @@ def comparison_inputs(
 ) -> dict[str, Any]:
     """Everything that a comparison is made from, in the order in which it shows it."""
     sweep = sweep_of_this_text(folder, entries, experiment.layout)
-    settings = {
+    settings: dict[str, Any] = {
         "experiment": experiment.name,
         "contestants": list(experiment.contestants.values()),
         "baseline": experiment.baseline,
@@ -112,6 +118,8 @@ def comparison_inputs(
         "sweep": None if sweep is None else sweep.as_json(),
         "marginal": {name: one.as_json(passages=False) for name, one in _marginal(folder, entries, materials).items()},
     }
+    if materials.sizes:
+        settings["sizes"] = experiment.sizes
     return inputs_of(
         VERSION,
         texts={name: text_input(split.sha256, split.document_offsets) for name, split in materials.splits.items()},
@@ -124,8 +132,16 @@ def comparison_inputs(
                 for entry in entries
             },
             "metrics": {entry.name: [sha256_file(run.metrics_path) for run in entry.runs] for entry in entries},
+            **({"sizes": _reports_of_sizes(materials.sizes)} if materials.sizes else {}),
         },
     )
+
+
+def _reports_of_sizes(levels: Sequence[Level]) -> list[list[Any]]:
+    return [
+        [one.size, one.is_whole, {name: [run.report_sha256 for run in runs] for name, runs in one.runs.items()}]
+        for one in levels
+    ]
 
 
 def _beside(folder: Path) -> list[Path]:
@@ -178,13 +194,14 @@ def write_comparison(
 
     Raises ReportError if the runs were scored on different texts.
     """
-    check_comparable([*all_runs(entries), *runs_of_rungs(entries)])
+    check_comparable([*all_runs(entries), *runs_of_rungs(entries), *runs_of_levels(materials.sizes)])
     comparison = _compared(folder, experiment, entries, materials, echo)
     draw_curves(folder, entries, levels(comparison.baselines))
     write_text(folder / TEXT, comparison_text(comparison))
     write_text(folder / MARKDOWN, comparison_markdown(comparison))
-    write_text(folder / CSV, table_csv(comparison.rows))
-    write_text(folder / LATEX, table_latex(comparison.rows))
+    further = further_lines(comparison.ladder, comparison.sizes, comparison.certainty.baseline)
+    write_text(folder / CSV, table_csv(comparison.rows, further))
+    write_text(folder / LATEX, table_latex(comparison.rows, further))
     write_json(folder / VERDICT, verdict_json(comparison))
     prompts = prompts_of(materials.splits["test"])
     samples = {
@@ -230,6 +247,7 @@ def verdict_json(comparison: Comparison) -> dict[str, Any]:
         budget=comparison.budget,
         stronger=comparison.stronger,
         ladder=None if comparison.ladder is None else verdict_as_json(comparison.ladder),
+        sizes=None if comparison.sizes is None else sizes_for_verdict(comparison.sizes),
     )
 
 
@@ -275,6 +293,7 @@ def _compared(
             for entry in entries
         ),
         ladder=ladder_answer(entries, certainty, margins),
+        sizes=ranking_of(materials.sizes, certainty, margins),
     )
 
 

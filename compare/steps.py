@@ -1,8 +1,9 @@
 """The chain from encoded texts to the comparison, step by step; compare/text_steps.py has the steps before it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from compare.experiment import Experiment, naming_contestant
@@ -12,6 +13,9 @@ from compare.page.render import HTML
 from compare.plan import Plan, measured_seconds_per_step, plan_of, warnings_of
 from compare.report import MARKDOWN, Materials, comparison_on_disk, write_comparison
 from compare.runs import Entry, Rung, read_run
+from compare.sizes.experiments import experiments_of_sizes, label_of
+from compare.sizes.levels import Level, levels_of
+from compare.sizes.plans import SizePlans, more_warnings
 from compare.text_steps import TextSteps
 from data import splits
 from data.errors import CheckpointError, command
@@ -43,11 +47,26 @@ class Steps(TextSteps):
         *,
         echo: Callable[[str], None] = say,
         processes: Processes | None = None,
+        main: "Steps | None" = None,
     ) -> None:
-        """With several `processes` the first one does and says everything but the training, which all share."""
+        """With several `processes` the first one does and says everything but the training, which all share. `main` is
+        the chain of the experiment that this one is another size of.
+        """
         self.processes = processes or Processes()
         super().__init__(experiment, echo=echo if self.processes.is_main else lambda _line: None)
         self._encoded: dict[str, dict[str, EncodedSplit]] = {}
+        self._main = main
+        if main is not None:
+            self._splits, self._tokenizers, self._encoded = main._splits, main._tokenizers, main._encoded
+        self._others: list[Steps] | None = None
+
+    def others(self) -> list["Steps"]:
+        """The chains of the other sizes, on the same texts and tokenizers; none without `sizes`."""
+        if self._others is None:
+            self.processes.main_first(self.data)
+            found = experiments_of_sizes(self.experiment)
+            self._others = [Steps(one, echo=self.echo, processes=self.processes, main=self) for one in found]
+        return self._others
 
     def encode(self, name: str) -> dict[str, EncodedSplit]:
         """The encoded splits of contestant `name`."""
@@ -131,7 +150,8 @@ class Steps(TextSteps):
             model_config = contestant.model_for(tokenizer, encoded["train"])
             config = replace(contestant.train_for(model_config, encoded["train"]), seed=seed)
         if self.experiment.ladder is not None:
-            warmup = warmup_amount(self.experiment, name, restart=restart)
+            main = self if self._main is None else self._main  # a size warms up as the main trunk does
+            warmup = warmup_amount(main.experiment, name, restart=restart and main is self)
             config = rung_settings(config, self.experiment.ladder, config.budget.amount, warmup)
         return RunSpec(
             contestant=name,
@@ -141,6 +161,7 @@ class Steps(TextSteps):
             model_config=model_config,
             train_config=config,
             folder=self.experiment.run_folder(name, seed),
+            part=label_of(self.experiment),
         )
 
     def specs(self, name: str, seed: int) -> list[RunSpec]:
@@ -161,7 +182,16 @@ class Steps(TextSteps):
         return spec
 
     def train_all(self, name: str, *, restart: bool = False) -> list[Path]:
-        """The reports of all runs of contestant `name`, in the order of its seeds."""
+        """The reports of all runs of contestant `name`, in the order of its seeds. Its other sizes are trained then."""
+        if self.others() and not restart:
+            self.processes.only_main(partial(self.check_runs, [name]))
+        reports = self._train_seeds(name, restart=restart)
+        for other in self.others():
+            other._train_seeds(name, restart=restart)
+            self.num_done += other.num_done
+        return reports
+
+    def _train_seeds(self, name: str, *, restart: bool = False) -> list[Path]:
         return [self.train(name, seed=seed, restart=restart) for seed in self.experiment.seeds_of(name)]
 
     def check_runs(self, names: Iterable[str]) -> None:
@@ -171,9 +201,9 @@ class Steps(TextSteps):
         """
         refused: dict[str, str] = {}
         for name in names:
-            for seed in self.experiment.seeds_of(name):
+            for steps, seed in product([self, *self.others()], self.experiment.seeds_of(name)):
                 try:
-                    self._check_run(name, seed)
+                    steps._check_run(name, seed)
                 except CheckpointError as error:
                     refused.setdefault(name, error.text)
         if refused:
@@ -207,13 +237,13 @@ class Steps(TextSteps):
         self.check()
         self.check_runs(self.experiment.contestants)
         if not self._are_all_scored():
-            for line in warnings_of(self.plans()):
+            for line in [*warnings_of(plans := self.plans()), *more_warnings(plans, self.size_plans())]:
                 self.echo(f"warning: {line}")
         return [self._entry(name) for name in self.experiment.contestants]
 
     def _entry(self, name: str) -> Entry:
         """Contestant `name` with all its runs, and with a ladder those of every rung."""
-        runs = tuple(read_run(report.parent) for report in self.train_all(name))
+        runs = tuple(read_run(report.parent) for report in self._train_seeds(name))
         if self.experiment.ladder is None:
             return Entry(name, runs)
         ladders = [ladder_below(self.experiment, self.spec(name, seed)) for seed in self.experiment.seeds_of(name)]
@@ -222,6 +252,14 @@ class Steps(TextSteps):
             folders = [ladder.rungs[number].folder for ladder in ladders]
             rungs.append(Rung(amount, tuple(read_run(folder) for folder in folders)))
         return Entry(name, runs, (*rungs, Rung(ladders[0].top.train_config.budget.amount, runs)))
+
+    def _levels(self, entries: Sequence[Entry]) -> list[Level]:
+        """Every size at T/4 and T, trained where it is missing; `entries` are those of the experiment itself."""
+        levels = []
+        for other in self.others():
+            levels += levels_of(other.experiment, [other._entry(name) for name in other.experiment.contestants])
+            self.num_done += other.num_done
+        return [*levels_of(self.experiment, entries), *levels] if levels else []
 
     def _are_all_scored(self) -> bool:
         names, experiment = self.experiment.contestants, self.experiment
@@ -238,12 +276,19 @@ class Steps(TextSteps):
             seeds, encoded, tokenizer = self.experiment.seeds_of(name), self.encode(name), self.tokenizer(name)
             spec = self.spec(name, seeds[0])
             seconds = measured_seconds_per_step(spec) if measured else None
-            plan = plan_of(contestant, seeds, encoded, tokenizer, seconds_per_step=seconds)
+            plan = plan_of(contestant, seeds, encoded, tokenizer, seconds_per_step=seconds, with_ids=self._main is None)
             if self.experiment.ladder is not None:
                 amounts = [rung.train_config.budget.amount for rung in ladder_below(self.experiment, spec).rungs]
                 plan = plan.with_ladder(amounts, self.experiment.ladder.way_down)
             plans.append(plan)
         return plans
+
+    def size_plans(self, *, measured: bool = False) -> list[SizePlans]:
+        """The same for every other size."""
+        return [
+            SizePlans(label_of(one.experiment), one.plans(measured=measured), one.experiment.is_quarter)
+            for one in self.others()
+        ]
 
     def compare(self) -> Comparison:
         """The comparison of all contestants, which also lies in the folder of reports."""
@@ -256,6 +301,7 @@ class Steps(TextSteps):
             tokenizers={name: self.tokenizer(name) for name in names},
             tokenizer_paths={name: self.layout.tokenizer(name) for name in names},
             test={name: self.encode(name)["test"] for name in names},
+            sizes=tuple(self._levels(entries)),
         )
         comparison = comparison_on_disk(reports, entries, self.experiment, materials)
         if comparison is not None:

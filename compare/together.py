@@ -45,7 +45,8 @@ class Together:
         require(not twice, f"experiments: two of them are called {', '.join(twice)}; their contestants need two names")
         self.settings = list(settings)
         self.given = list(given) or [str(experiment.path) for experiment in experiments]
-        self.steps = [Steps(experiment, echo=echo) for experiment in experiments]
+        # Other sizes of models are left to each experiment's own comparison.
+        self.steps = [Steps(replace(experiment, sizes=()), echo=echo) for experiment in experiments]
         self.echo = echo
         self.num_done = 0
         names = Counter(name for experiment in experiments for name in experiment.contestants)
@@ -56,6 +57,7 @@ class Together:
         first = experiments[0]
         self.experiment = replace(
             first,
+            sizes=(),
             name="+".join(experiment.name for experiment in experiments),
             contestants={
                 new: replace(experiment.contestants[old], name=new)

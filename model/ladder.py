@@ -72,17 +72,18 @@ def ladder_of(top: RunSpec, amounts: Sequence[int]) -> Ladder:
     `amounts` are the budgets of all rungs, ascending; the last one is that of `top`.
     """
     unit, count = top.train_config.budget.unit, len(amounts)
+    size = f"{top.part}, " if top.part else ""
     rungs = [
         dataclasses.replace(
             top,
             train_config=dataclasses.replace(top.train_config, budget=Budget(unit, amount)),
             folder=top.folder if number == count else top.folder / RUNGS / str(amount),
-            part=f"rung {number} of {count} ({amount:,} {unit})",
+            part=f"{size}rung {number} of {count} ({amount:,} {unit})",
         )
         for number, amount in enumerate(amounts, start=1)
     ]
     constant = dataclasses.replace(top.train_config, schedule="constant")
-    trunk = dataclasses.replace(top, train_config=constant, folder=top.folder / TRUNK, part="trunk")
+    trunk = dataclasses.replace(top, train_config=constant, folder=top.folder / TRUNK, part=f"{size}trunk")
     return Ladder(trunk, tuple(rungs))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from compare import cli
 from compare.plan import plans_as_text
+from compare.sizes.plans import more_warnings, rows_of_sizes
 from compare.steps import Steps
 
 
@@ -11,7 +12,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Command `plan`: makes data, tokenizers and encoded splits where they are missing, and measures a few steps."""
     steps = Steps(cli.experiment_of(cli.parser(__doc__).parse_args(argv)))
     steps.check()
-    print(f"\n{plans_as_text(steps.plans(measured=True))}", end="")
+    plans, sizes = steps.plans(measured=True), steps.size_plans(measured=True)
+    print(f"\n{plans_as_text(plans, rows_of_sizes(sizes), more_warnings(plans, sizes))}", end="")
 
 
 if __name__ == "__main__":

@@ -101,6 +101,7 @@ def as_json(
     budget: str,
     stronger: Sequence[str] = (),
     ladder: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """verdict.json: the verdict for programs.
 
@@ -118,6 +119,8 @@ def as_json(
       `margin` (differences up to it are none), `outcome` (`a_better`, `b_better`, `equal`, `undecided`) and `reason`
       (why it is undecided, and what would decide it; else empty)
     - `ladder`: what is expected of larger budgets, as `compare.ladder.stored.verdict_as_json` says; null without one
+    - `sizes`: whether it holds at other sizes of model, as `compare.sizes.stored.sizes_for_verdict` says; only where
+      the experiment has `sizes`
     """
     return {
         "version": VERSION,
@@ -135,6 +138,7 @@ def as_json(
         },
         "pairs": [_pair_json(pair) for pair in certainty.pairs],
         "ladder": ladder,
+        **({} if sizes is None else {"sizes": sizes}),
     }
 
 

@@ -40,6 +40,9 @@ TOP_LEVEL = {
     "`train.seed`. A file may not give both.",
     "ladder": "Finished models at several budgets from one training; see [ladder](#ladder). Default: `null`, the whole "
     "budget only.",
+    "sizes": "Other sizes of the models, such as `[0.4, 1, 2.5]`, in times the weights of the blocks: at most 5 "
+    "besides 1, which is the `model` block itself. Every contestant is trained with them as well, with the whole "
+    "budget and a quarter of it. Default: `null`, one size.",
     "baseline": "The contestant that the verdict compares the others with. Default: `char`, else the first.",
     "root": "The folder below which all files of the experiment are written. Default: `.`, the working directory.",
 }

@@ -18,6 +18,9 @@ from compare.ladder.answer import LadderAnswer
 from compare.ladder.stored import answer_as_json, answer_from_json
 from compare.ladder.words import headline
 from compare.marginal.result import MeasuredRun
+from compare.sizes.ranking import Ranking
+from compare.sizes.stored import ranking_as_json, ranking_from_json
+from compare.sizes.words import headline as headline_of_sizes
 from compare.table import Row, table_cells
 from data.shapes import plain
 from data.show import visible
@@ -145,6 +148,8 @@ class Comparison:
     """Each contestant mixed with the character n-gram: what the neural model adds to it."""
     ladder: LadderAnswer | None = None
     """What was measured at smaller budgets, and what is expected of larger ones; None without a ladder."""
+    sizes: Ranking | None = None
+    """What was measured at other sizes of the models; None where there is one size."""
 
     @property
     def stronger(self) -> tuple[str, ...]:
@@ -154,10 +159,12 @@ class Comparison:
 
     @property
     def answer(self) -> str:
-        """The answer in one to six short sentences."""
+        """The answer in a few short sentences."""
         said = answer(self.certainty, self.stronger)
         if self.ladder is not None:
             said = f"{said} {headline(self.ladder)}".strip()
+        if self.sizes is not None:
+            said = f"{said} {headline_of_sizes(self.sizes)}".strip()
         if self.clean is None or not self.clean.ranking_differs:
             return said
         return f"The ranking depends on strings that test shares with train. {said}"
@@ -194,6 +201,7 @@ class Comparison:
             "clean": None if self.clean is None else asdict(self.clean),
             "mixtures": [asdict(one) for one in self.mixtures],
             "ladder": None if self.ladder is None else answer_as_json(self.ladder),
+            **({} if self.sizes is None else {"sizes": ranking_as_json(self.sizes)}),
             **self.details.as_json(),
             **asdict(self.identity),
             "reports": {name: list(hashes) for name, hashes in self.identity.reports.items()},
@@ -222,6 +230,7 @@ class Comparison:
             clean=None if value["clean"] is None else CleanPart(**value["clean"]),
             mixtures=tuple(Mixture.from_json(one) for one in value["mixtures"]),
             ladder=None if value["ladder"] is None else answer_from_json(value["ladder"]),
+            sizes=None if value.get("sizes") is None else ranking_from_json(value["sizes"]),
         )
 
     def _repr_html_(self) -> str:

@@ -8,6 +8,9 @@ from compare.ladder.words import TITLE as LADDER_TITLE
 from compare.ladder.words import cells as ladder_cells
 from compare.ladder.words import lines as ladder_lines
 from compare.outputs.comparison import BaselineLine, Comparison
+from compare.sizes.words import TITLE as SIZES_TITLE
+from compare.sizes.words import cells as size_cells
+from compare.sizes.words import lines as size_lines
 from compare.table import TERMINAL_COLUMNS, as_markdown, as_text, in_markdown, legend, names_in_tables, table_cells
 from data.show import counted, visible, wrapped
 
@@ -31,7 +34,7 @@ def comparison_text(comparison: Comparison) -> str:
     lines += ["", *legend(names), as_text(table_cells(comparison.rows, names)), ""]
     if comparison.certainty.pairs:
         lines += [_wrapped(f"{_ABOUT_PAIRS}:", 0), as_text(_pair_cells(comparison, names)), ""]
-    lines += _ladder_text(comparison, names)
+    lines += [*_ladder_text(comparison, names), *_sizes_text(comparison, names)]
     marginal = [_wrapped(f"  - {line}", 4) for line in comparison.marginal_sentences]
     lines += ["Own segmentation and all others:", *marginal, ""] if marginal else []
     lines += ["Baselines, bits per character on test:"]
@@ -57,6 +60,9 @@ def comparison_markdown(comparison: Comparison) -> str:
     if comparison.ladder is not None:
         said = [f"- {in_markdown(line)}" for line in ladder_lines(comparison.ladder)]
         lines += [f"## {LADDER_TITLE}", "", as_markdown(ladder_cells(comparison.ladder)), "", *said, ""]
+    if comparison.sizes is not None:
+        said = [f"- {in_markdown(line)}" for line in size_lines(comparison.sizes)]
+        lines += [f"## {SIZES_TITLE}", "", as_markdown(size_cells(comparison.sizes)), "", *said, ""]
     if comparison.marginal_sentences:
         lines += [*(f"- {in_markdown(line)}" for line in comparison.marginal_sentences), ""]
     baselines = [["baseline", "bits per character (test)", "", "how"]]
@@ -81,6 +87,13 @@ def _ladder_text(comparison: Comparison, names: Mapping[str, str]) -> list[str]:
         return []
     said = [_wrapped(f"  - {line}", 4) for line in ladder_lines(comparison.ladder)]
     return [LADDER_TITLE, as_text(ladder_cells(comparison.ladder, names)), *said, ""]
+
+
+def _sizes_text(comparison: Comparison, names: Mapping[str, str]) -> list[str]:
+    if comparison.sizes is None:
+        return []
+    said = [_wrapped(f"  - {line}", 4) for line in size_lines(comparison.sizes)]
+    return [SIZES_TITLE, as_text(size_cells(comparison.sizes, names)), *said, ""]
 
 
 def _how_sure(comparison: Comparison) -> list[str]:

@@ -97,6 +97,7 @@ def page_of(
         intrinsic=details.intrinsic,
         sweep=details.sweep,
         ladder=comparison.ladder,
+        sizes=comparison.sizes,
     )
 
 

@@ -31,6 +31,11 @@ from compare.page.svg import (
     sweep_picture,
 )
 from compare.page.values import Figure, Page, Passage
+from compare.sizes.ranking import Ranking
+from compare.sizes.words import TITLE as SIZES_TITLE
+from compare.sizes.words import cells as size_cells
+from compare.sizes.words import headline as size_headline
+from compare.sizes.words import lines as size_lines
 from data.files import read_text, write_text
 from data.show import counted, shorten
 from data.show import visible as as_shown
@@ -84,6 +89,7 @@ def render_page(page: Page) -> str:
         curve_pictures=_curve_pictures(page, order),
         levels_above=_levels_above(page),
         budgets=None if page.ladder is None else _budgets(page.ladder, order),
+        sizes=None if page.sizes is None else _sizes(page.sizes),
         scatter_picture=partial(scatter_picture, page.documents, order=order),
         scatter_counts=partial(scatter_counts, page.documents),
         sweep_picture=sweep_picture,
@@ -138,6 +144,20 @@ def _budgets(answer: LadderAnswer, order: Sequence[str]) -> Budgets:
         lines=lines(answer),
         has_forecast=any(pair.outlooks for pair in answer.pairs),
     )
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the part on other sizes shows."""
+
+    title: str
+    table: list[list[str]]
+    headline: str
+    lines: list[str]
+
+
+def _sizes(ranking: Ranking) -> Sizes:
+    return Sizes(SIZES_TITLE, size_cells(ranking), size_headline(ranking), size_lines(ranking))
 
 
 def _levels_above(page: Page) -> str:

@@ -9,6 +9,7 @@ from compare.certainty.pairs import Certainty
 from compare.grids.sweep import Sweep
 from compare.ladder.answer import LadderAnswer
 from compare.outputs.comparison import BaselineLine
+from compare.sizes.ranking import Ranking
 from tokenizer.studies.intrinsic import Intrinsic
 
 Pairs = tuple[tuple[str, str], ...]
@@ -195,3 +196,4 @@ class Page:
     """By contestant."""
     sweep: Sweep | None
     ladder: LadderAnswer | None
+    sizes: Ranking | None

@@ -167,6 +167,8 @@ EXPERIMENT_CHANGES: dict[str, tuple[str, str] | None] = {
     "seeds": ("seeds=[1]", TRAINED),
     "baseline": ("baseline=bpe", COMPARED),
     "ladder": ("ladder={rungs: 2}", REFUSED),
+    "sizes": ("sizes=[4]", TRAINED),
+    **dict.fromkeys(("size", "is_quarter")),  # not of a file: which of the trainings that `sizes` asks for
 }
 SETTINGS = [
     ("contestants.bpe.tokenizer={kind: byte_bpe, vocab_size: 300}", REFUSED),
