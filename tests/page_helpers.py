@@ -24,6 +24,7 @@ from data.splits import Split
 from model.evaluate import Evaluation
 from model.report_file import BudgetFacts
 from report_helpers import report_of
+from sizes_helpers import ranking_for
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPEKind, BPETokenizer
 from tokenizer.bytelevel import BYTE_CHARACTERS, ByteTokenizer
@@ -186,6 +187,7 @@ def full_comparison(entries: Sequence[Entry]) -> Comparison:
     """A comparison with every optional part; values by hand."""
     plain = plain_comparison(entries)
     names = [entry.name for entry in entries]
+    same = "a" * (len(names) - 1)
     decided = replace(
         plain.certainty.pairs[0],
         by_seed=(-0.24, -0.26),
@@ -212,6 +214,7 @@ def full_comparison(entries: Sequence[Entry]) -> Comparison:
         baselines=baselines,
         details=replace(plain.details, intrinsic=dict.fromkeys(names, _INTRINSIC), sweep=sweep),
         ladder=answer_for(names),
+        sizes=ranking_for(names, dict.fromkeys((1.0, 2.5), same), {1.0: same, 2.5: f"{same[1:]}?"}),
     )
 
 

@@ -66,7 +66,19 @@ def test_the_page_loads_nothing(html: str, outline: Outline) -> None:
 
 OPEN = ("answer", "main", "curves", "budgets", "figures", "unequal", "passage")
 FOLDED = (
-    *("samples", "viewer", "sure", "baselines", "where", "documents", "sweep", "intrinsic", "formulas", "provenance"),
+    *(
+        "sizes",
+        "samples",
+        "viewer",
+        "sure",
+        "baselines",
+        "where",
+        "documents",
+        "sweep",
+        "intrinsic",
+        "formulas",
+        "provenance",
+    ),
 )
 
 

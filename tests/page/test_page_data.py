@@ -47,7 +47,7 @@ def evaluations_of(*names: str) -> dict[str, Any]:
 
 def test_missing_parts_of_the_comparison_are_missing() -> None:
     page = plain_page(entries_of({"char": every_tokenizer()["char"]}))
-    assert (page.baselines, page.intrinsic, page.sweep, page.ladder) == ((), {}, None, None)
+    assert (page.baselines, page.intrinsic, page.sweep, page.ladder, page.sizes) == ((), {}, None, None, None)
     assert page.documents.pairs == ()  # nothing to set it against
     assert page.contestants[0].num_seeds == 1
 

@@ -146,7 +146,7 @@ def test_folded_the_page_is_short_and_begins_with_what_was_found(
         assert box is not None and box["y"] + box["height"] < screen, wanted
     size = "(selector) => parseFloat(getComputedStyle(document.querySelector(selector)).fontSize)"
     assert page.evaluate(size, "#answer") > 1.4 * page.evaluate(size, ".sure")
-    assert page.locator("details[open]").count() == 0 and page.locator("details").count() == 11
+    assert page.locator("details[open]").count() == 0 and page.locator("details").count() == 12
     close_page(page)
 
 

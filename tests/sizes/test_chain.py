@@ -126,7 +126,7 @@ def test_the_report_says_whether_the_ranking_holds(finished: Path) -> None:
     assert "Does the answer hold at another size of model?" in printed and max(map(len, printed.split("\n"))) <= 100
     assert "## Does the answer hold at another size of model?" in (reports / "comparison.md").read_text("utf-8")
     page = (reports / "index.html").read_text(encoding="utf-8")
-    assert '<section id="sizes">' in page and headline(ranking).split(".")[0] in page
+    assert '<details class="fold" id="sizes">' in page and headline(ranking).split(".")[0] in page
     assert read_json(reports / "verdict.json")["sizes"]["answer"] == headline(ranking)
     written = (reports / "table.csv").read_text(encoding="utf-8")
     assert '"size 2.5, T/4: bits per character (test)",' in written
@@ -151,7 +151,7 @@ def test_without_sizes_nothing_of_them_is_said_and_the_runs_stay(copied: Path) -
     assert made.sizes is None and "another size" not in comparison_text(made)
     assert "sizes" not in read_json(copied / "run/reports/comparison.json")
     assert "sizes" not in read_json(copied / "run/reports/verdict.json")
-    assert '<section id="sizes">' not in (copied / "run/reports/index.html").read_text(encoding="utf-8")
+    assert 'id="sizes"' not in (copied / "run/reports/index.html").read_text(encoding="utf-8")
     assert "size 2.5" not in (copied / "run/reports/table.csv").read_text(encoding="utf-8")
     assert runs_below(copied) == before
     lines: list[str] = []
