@@ -77,6 +77,8 @@ class Materials:
     """Each contestant's encoded test split."""
     parts: tuple[Part, ...] = ()
     """The experiments, where there are several; the texts are then those of the first."""
+    remarks: tuple[str, ...] = ()
+    """What else is said among what is not held equal."""
     sizes: tuple[Level, ...] = ()
     """The runs of every size at T/4 and T, where an experiment has several."""
 
@@ -155,6 +157,7 @@ def _not_held_equal(folder: Path, experiment: Experiment, entries: Sequence[Entr
     sentences = not_held_equal(experiment, entries, rows, materials.tokenizers)
     if (about_ladders := why_no_answer(entries)) is not None:
         sentences.append(about_ladders)
+    sentences += materials.remarks
     if not materials.parts:
         about_rates = rate_sentence(experiment, folder, entries)
         return sentences if about_rates is None else [*sentences, about_rates]

@@ -45,7 +45,7 @@ class Together:
         require(not twice, f"experiments: two of them are called {', '.join(twice)}; their contestants need two names")
         self.settings = list(settings)
         self.given = list(given) or [str(experiment.path) for experiment in experiments]
-        # Other sizes of models are left to each experiment's own comparison.
+        self._have_sizes = [bool(experiment.sizes) for experiment in experiments]  # left to their own comparisons
         self.steps = [Steps(replace(experiment, sizes=()), echo=echo) for experiment in experiments]
         self.echo = echo
         self.num_done = 0
@@ -85,7 +85,7 @@ class Together:
         ]
         if len({tuple(rung.amount for rung in entry.rungs) for entry in entries}) > 1:
             entries = [replace(entry, rungs=()) for entry in entries]  # their budgets cannot be set side by side
-        materials = self._materials(found)
+        materials = replace(self._materials(found), remarks=self._left_out(found, entries))
         comparison = comparison_on_disk(self.folder, entries, self.experiment, materials)
         if comparison is not None:
             self.echo(f"compare: up to date ({self.folder})")
@@ -97,6 +97,18 @@ class Together:
             self.num_done += 1
             self.echo(f"compare: wrote {self.folder / HTML}")
         return comparison
+
+    def _left_out(self, found: Sequence[Sequence[Entry]], entries: Sequence[Entry]) -> tuple[str, ...]:
+        """What the experiments hold that is not in this comparison, and the command that shows it."""
+        sentences = []
+        for number, (steps, own) in enumerate(zip(self.steps, found, strict=True)):
+            has_ladder = any(entry.rungs for entry in own) and not any(entry.rungs for entry in entries)
+            parts = ["its ladder, because the budgets are not the same for all"] * has_ladder
+            parts += ["its other sizes of model"] * self._have_sizes[number]
+            if parts:
+                shown = f"`make compare{self._options(number)}`"
+                sentences.append(f"{steps.experiment.name} is here without {' and '.join(parts)}; {shown} shows more")
+        return tuple(sentences)
 
     def _require_finished(self) -> None:
         """Raise CheckpointError that names every run which is not there, and the commands that make them."""

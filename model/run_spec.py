@@ -29,7 +29,7 @@ class RunSpec:
     folder: Path
     """Where its checkpoints, metrics and report lie."""
     part: str = ""
-    """Which part of a ladder it is, for messages only, such as `rung 2 of 5`."""
+    """Which part of a contestant's training it is, for messages only, such as `size 0.4, rung 2 of 5`."""
 
     @property
     def label(self) -> str:

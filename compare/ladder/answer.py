@@ -162,7 +162,9 @@ def answer_of(measured: Measured) -> LadderAnswer:
     horizons = [times for times in HORIZONS if times * epochs <= MOST_EPOCHS]
     no_forecast = ""
     if count < LEAST_POINTS:
-        no_forecast = f"{_number(count)} not enough: a law has three numbers, and only a fourth point can contradict it"
+        no_forecast = (
+            f"{number_words(count)} not enough: a law has three numbers, and only a fourth point can contradict it"
+        )
     has_law, farthest = not no_forecast, float(max(horizons, default=1))
     fitted = {curve.contestant: curve.without(left_out) for curve in measured.curves}
     return LadderAnswer(
@@ -175,8 +177,9 @@ def answer_of(measured: Measured) -> LadderAnswer:
     )
 
 
-def _number(count: int) -> str:
-    words = {1: "one point is", 2: "two points are", 3: "three points are"}
+def number_words(count: int) -> str:
+    """Such as `three points are`, for fewer than a law needs."""
+    words = {0: "no point is", 1: "one point is", 2: "two points are", 3: "three points are"}
     return words[count]
 
 

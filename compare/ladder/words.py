@@ -3,11 +3,20 @@
 from collections.abc import Mapping
 
 from compare.figures import figure
-from compare.ladder.answer import FEW_STEPS, MOST_EPOCHS, LadderAnswer, Outlook, PairAnswer, least_probability
+from compare.ladder.answer import (
+    FEW_STEPS,
+    MOST_EPOCHS,
+    LadderAnswer,
+    Outlook,
+    PairAnswer,
+    least_probability,
+    number_words,
+)
 from compare.ladder.forecast import BackTest, Range
 from compare.ladder.law import LEAST_POINTS
 from compare.ladder.multiplier import Multiplier
 from compare.ladder.points import Gap, sign_changes
+from data.show import counted
 
 TITLE = "Does the answer hold at another budget?"
 _UNITS = {
@@ -143,8 +152,17 @@ def _checks(answer: LadderAnswer) -> list[str]:
         return [f"The forecast was not checked: of the budgets up to a half, fewer than {LEAST_POINTS} are left."]
     said = [_check(test, answer.unit) for test in tests]
     if len({test.amount for test in tests}) == 1:
-        said.append(f"No check from a quarter of the budget: fewer than {LEAST_POINTS} budgets, too few for a law.")
+        said.append(_no_check_from_a_quarter(answer))
     return [*said, *(line for pair in answer.pairs for line in _widened(pair))]
+
+
+def _no_check_from_a_quarter(answer: LadderAnswer) -> str:
+    """Of five budgets three are left there, through which a law of three numbers goes almost always."""
+    left = [one for one in answer.amounts if one not in answer.left_out and 4 * one <= answer.amounts[-1]]
+    return (
+        f"No check from a quarter of the budget: {number_words(len(left))} not enough for a law of three numbers; "
+        f"{counted(LEAST_POINTS - len(left), 'more rung')} would allow it."
+    )
 
 
 def _check(test: BackTest, unit: str) -> str:

@@ -203,7 +203,10 @@ class Run(Stepper):
         checkpoint.save(self.folder / checkpoint.LAST, {**self._state(), **self.resuming(), **lines})
 
     def _stop(self, signal_name: str) -> NoReturn:
-        way_on = "the run is finished" if self.is_finished() else "run the same command again to go on from there"
+        way_on = "run the same command again to go on from there"
+        if self.is_finished():
+            left = f"{self.spec.part} is finished; run the same command again for what is left"
+            way_on = left if self.spec.part else "the run is finished"
         message = (
             f"{signal_name}: stopped after step {self.spent.steps}, saved {self.folder / checkpoint.LAST}; {way_on}"
         )

@@ -107,3 +107,26 @@ def test_make_hands_the_experiments_on_unexpanded() -> None:
     assert variables.arguments_of("compare", {"EXPERIMENTS": "a $(b)"})[-1] == "--experiments=a $(b)"
     with pytest.raises(ConfigError, match="both EXPERIMENT 'a' and EXPERIMENTS are given"):
         variables.check_experiments("compare", {"EXPERIMENTS": "a b", "EXPERIMENT": "a"})
+
+
+def test_ladders_of_other_budgets_and_sizes_are_left_out_and_said_to_be(made: Path, tmp_path: Path) -> None:
+    """Of two ladders with the same budgets the joint comparison says what each says; of others nothing, in words."""
+    corpus = write_corpus(tmp_path / "texts")
+    for name, changes in (("c", {"ladder": {"rungs": 3}}), ("d", {"ladder": {"rungs": 3}, "sizes": [4]})):
+        contestants = {"char": {"tokenizer": {"kind": "char"}}}
+        Steps(load_experiment(write(tmp_path, name, corpus, contestants=contestants, **changes)), echo=silent).compare()
+    paths = [tmp_path / "c.yaml", tmp_path / "d.yaml"]
+    both = api.compare_together(paths, echo=silent)
+    assert both.ladder is not None and both.ladder.amounts == (1500, 3000, 6000) and both.sizes is None
+    said = [line for line in both.not_held_equal if " is here without " in line]
+    assert said == [f"d is here without its other sizes of model; `make compare EXPERIMENT={paths[1]}` shows more"]
+    assert not (tmp_path / "d/reports/compared").exists()
+    plain = write(tmp_path, "e", corpus)
+    Steps(load_experiment(plain), echo=silent).compare()
+    mixed = api.compare_together([paths[0], plain], echo=silent)
+    assert mixed.ladder is None
+    said = [line for line in mixed.not_held_equal if " is here without " in line]
+    assert said == [
+        "c is here without its ladder, because the budgets are not the same for all; `make compare "
+        f"EXPERIMENT={paths[0]}` shows more"
+    ]

@@ -121,11 +121,16 @@ def test_four_budgets_are_not_checked_and_say_so() -> None:
 
 
 def test_the_back_test_predicts_the_whole_budget_from_a_half_and_from_a_quarter() -> None:
-    _, pair = answered(curves(*NEVER, points=6))
+    answer, pair = answered(curves(*NEVER, points=6))
     assert [test.amount for test in pair.back_tests] == [2**19, 2**18]
     assert all(test.seen == pair.gaps[-1].difference for test in pair.back_tests)
-    _, pair = answered(curves(*NEVER))
+    assert not any("No check" in line for line in lines(answer))
+    answer, pair = answered(curves(*NEVER))
     assert [test.amount for test in pair.back_tests] == [2**19]  # up to a quarter there are three
+    assert (
+        "No check from a quarter of the budget: three points are not enough for a law of three numbers; 1 more rung "
+        "would allow it."
+    ) in lines(answer)
 
 
 def test_a_missed_back_test_widens_the_forecast_by_its_miss() -> None:

@@ -1,6 +1,7 @@
 """model/ladder.py: a rung is the run of its budget, bit for bit; killed or gone on with, the same files come out."""
 
 import dataclasses
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from model import checkpoint
 from model.ladder import kept_amounts, train_ladder
 from model.settings import Budget
 from model.train import train
+from model.training.interrupt import TrainingInterrupted
 from model.training.loop import Run
 from model.training.trunk import Trunk
 from model_helpers import json_lines
@@ -243,3 +245,24 @@ def test_a_ladder_killed_before_any_file_is_replaced_ends_in_the_same_files(
     while check_killed(house, begun(house, tmp_path / str(num_kills), is_begun), num_kills, whole[is_begun]):
         num_kills += 1
     assert num_kills >= 20
+
+
+def test_stopped_at_the_last_step_of_a_lower_rung_it_says_that_more_is_left(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ladder = ladder_in(house, tmp_path, Budget("steps", 24))
+    save = Run._save
+
+    def stopped(self: Run) -> None:
+        save(self)
+        if self.is_finished() and self.folder == ladder.rungs[0].folder:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "_save", stopped)
+        with pytest.raises(TrainingInterrupted):
+            train_ladder(ladder, progress=False)
+    said = capsys.readouterr().err
+    assert "rung 1 of 3 (6 steps) is finished; run the same command again for what is left" in said
+    assert "the run is finished" not in said
+    assert [result.num_steps_now > 0 for result in train_ladder(ladder, progress=False)] == [False, True, True]
