@@ -11,14 +11,14 @@ from browser_helpers import close_page, launched, needs_chromium, open_page
 from compare.page.curves import curve_paths, draw_curves
 from compare.page.data import page_of
 from compare.page.render import write_page
+from compare.page.values import Figure, Sample
 from compare.page.values import Page as PageValues
-from compare.page.values import Sample
 from page_helpers import DOCUMENTS, SPLITS, entries_of, every_tokenizer, full_comparison, full_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-LEVELS = [{"name": "character n-gram", "bits_per_char": 3.4}]
+LEVELS = [Figure("character n-gram", 3.4)]
 pytestmark = needs_chromium
 
 
