@@ -24,11 +24,12 @@ from tokenizer.base import Tokenizer
 from tokenizer.encode_splits import EncodedSplit
 
 FORMAT = 2
-TRAINING_VERSION = 4
+TRAINING_VERSION = 5
 """Of how weights and figures follow from data, settings and seed. It goes up with every change of the model or of the
 training that changes a run's result, the choice of best.pt included; a run of another version is refused. Checkpoints
 that do not name it are of version 1. Version 2: the val sample is spread over the documents of val. Version 3: its
-length and the number of its figures follow from the budget. Version 4: an optimizer's state is one array a moment."""
+length and the number of its figures follow from the budget. Version 4: an optimizer's state is one array a moment.
+Version 5: a step's sums are taken in another order."""
 LAST, BEST, TOKENIZER_COPY, CONFIG, METRICS = "last.pt", "best.pt", "tokenizer.json", "config.json", "metrics.jsonl"
 RESULTS = ("report.json", "val_nats.npz", "test_nats.npz")
 IDENTITY_KEYS = (

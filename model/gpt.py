@@ -148,9 +148,8 @@ class MiniGPT(nn.Module):
         While training, dropout is decided by `dropout_seed`; without one, by a number from torch's generator.
         """
         T = ids.shape[1]
-        if self.config.block_size < T:
-            raise ValueError(f"{T} tokens do not fit into the block of {self.config.block_size}")
-        seeds = self._seeds(dropout_seed)
+        self.require_fits(T)
+        seeds = self.seeds_of(dropout_seed)
         x = self.token_embedding(ids)  # (B, T, C)
         if self.position_embedding is not None:
             x = x + self.position_embedding.weight[:T]
@@ -160,7 +159,12 @@ class MiniGPT(nn.Module):
         out: torch.Tensor = self.final_norm(x)
         return out
 
-    def _seeds(self, dropout_seed: int | None) -> list[int | None]:
+    def require_fits(self, num_tokens: int) -> None:
+        """Raise ValueError for a window of more tokens than the block holds."""
+        if self.config.block_size < num_tokens:
+            raise ValueError(f"{num_tokens} tokens do not fit into the block of {self.config.block_size}")
+
+    def seeds_of(self, dropout_seed: int | None) -> list[int | None]:
         """One 32-bit seed for each place that drops; None where nothing is dropped."""
         num_places = 1 + 3 * self.config.num_layers
         if not self.training or self.config.dropout == 0.0:

@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from model.fused import kernels
 
 QUERY_BLOCK = 64  # queries whose scores are computed at once: more means more masked scores, fewer means more calls
-_LOGITS_AT_ONCE = 1 << 20  # of one product, so that they stay in the cache until they are used up
+LOGITS_AT_ONCE = 1 << 20  # of one product, so that they stay in the cache until they are used up
 _SEEDS = 1 << 32
 NORM_EPSILON = 1e-5
 ROPE_BASE = 10_000.0
@@ -165,11 +165,15 @@ def _turn(x: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor) -> torch.Te
 
 def rotate(x: torch.Tensor) -> torch.Tensor:
     """Turn each pair (d, d + D/2) of `x` (..., T, D) by t * ROPE_BASE**(-2d/D): products then know distances only."""
-    T, D = x.shape[-2:]
-    frequencies = ROPE_BASE ** -torch.arange(0.0, 1.0, 2.0 / D, device=x.device)
-    angles = torch.outer(torch.arange(T, device=x.device, dtype=torch.float32), frequencies)  # (T, D / 2)
-    out: torch.Tensor = _Rotate.apply(x, angles.cos().to(x.dtype), angles.sin().to(x.dtype))  # type: ignore[no-untyped-call]
+    out: torch.Tensor = _Rotate.apply(x, *turns(x.shape[-2], x.shape[-1], x))  # type: ignore[no-untyped-call]
     return out
+
+
+def turns(T: int, D: int, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cosine and sine (T, D / 2) of the angles of `rotate`, of the type and on the device of `like`."""
+    frequencies = ROPE_BASE ** -torch.arange(0.0, 1.0, 2.0 / D, device=like.device)
+    angles = torch.outer(torch.arange(T, device=like.device, dtype=torch.float32), frequencies)
+    return angles.cos().to(like.dtype), angles.sin().to(like.dtype)
 
 
 class _CausalAttention(torch.autograd.Function):
@@ -266,7 +270,7 @@ class _TiedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hidden: torch.Tensor, table: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         num_rows = len(hidden)
-        rows = max(1, _LOGITS_AT_ONCE // len(table))
+        rows = max(1, LOGITS_AT_ONCE // len(table))
         losses = hidden.new_empty(num_rows)
         grad_hidden, grad_table = torch.empty_like(hidden), torch.zeros_like(table)
         for begin in range(0, num_rows, rows):

@@ -39,6 +39,11 @@ class Layout:
         parts = torch.split(array, [parameter.numel() for parameter in self.parameters])
         return [part.view(parameter.shape) for part, parameter in zip(parts, self.parameters, strict=True)]
 
+    def named(self, model: MiniGPT, array: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The same by the names that `model`, whose layout this is, gives its parameters."""
+        views = {id(parameter): view for parameter, view in zip(self.parameters, self.views(array), strict=True)}
+        return {name: views[id(parameter)] for name, parameter in model.named_parameters()}
+
     def stacks(self, array: torch.Tensor) -> list[torch.Tensor]:
         """The hidden matrices in `array` (at least num_hidden,), those of one shape as one view (N, m, n)."""
         sizes = [number * rows * columns for number, rows, columns in self.shapes]

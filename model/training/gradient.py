@@ -1,8 +1,9 @@
 """One step's gradient by several threads: each takes a share of the windows, and all its operations for itself.
 
 torch's own way, all threads inside each operation, waits for the slowest thread some hundred times a step, and cannot
-share out the kernels of `model.fused`; this waits once. Shares and the order of their sum depend on the number of
-threads and processes only, so a run is the same again for the same numbers.
+share out the kernels of `model.fused` and `model.step`; this waits once. A share is computed by hand (`model.step`) on
+the CPU in float32, elsewhere by the graph. Shares and the order of their sum depend on the number of threads and
+processes only, so a run is the same again for the same numbers.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from types import TracebackType
 import torch
 
 from model.gpt import MiniGPT
+from model.step.whole import HandWritten, is_supported
 from model.training.flat import layout_of
 from model.training.processes import Processes
 
@@ -41,6 +43,10 @@ class ParallelGradient:
         # One array for each thread, used again in every step; the first one takes the sum.
         self.arrays = [torch.zeros(layout.size, device=self.device) for _ in range(self.num_shares)]
         self.views = layout.views(self.arrays[0])
+        # Where it can, each thread computes its share by hand, and otherwise by the graph of `self.loss`.
+        self.by_hand: list[HandWritten] = []
+        if is_supported(model, dtype, is_compiled=is_compiled):
+            self.by_hand = [HandWritten(model, layout.named(model, array)) for array in self.arrays]
         self.pool = ThreadPoolExecutor(self.num_shares, initializer=torch.set_num_threads, initargs=(1,))
 
     def __enter__(self) -> "ParallelGradient":
@@ -63,10 +69,9 @@ class ParallelGradient:
         work = [(ids, wanted, len(ids) / len(inputs), seed + number) for number, (ids, wanted) in enumerate(rows)]
         own = torch.arange(num_shares).tensor_split(self.processes.count)[self.processes.rank].tolist()
         if len(own) == 1:
-            losses = [self._share(self.arrays[0], *work[own[0]])]
+            losses = [self._share(0, *work[own[0]])]
         else:
-            arrays = self.arrays[: len(own)]
-            waiting = [self.pool.submit(self._share, to, *work[number]) for to, number in zip(arrays, own, strict=True)]
+            waiting = [self.pool.submit(self._share, place, *work[number]) for place, number in enumerate(own)]
             losses = [future.result() for future in waiting]
         for array in self.arrays[1 : len(own)]:
             self.gradient.add_(array)
@@ -87,13 +92,13 @@ class ParallelGradient:
             self.gradient.mul_(longest / (norm + 1e-6))
         return norm
 
-    def _share(
-        self, array: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor, weight: float, seed: int
-    ) -> float:
-        """Loss of some windows, weighted by their share of the batch; its gradient is put into `array`."""
+    def _share(self, place: int, inputs: torch.Tensor, targets: torch.Tensor, weight: float, seed: int) -> float:
+        """Loss of some windows, weighted by their share of the batch; its gradient is put into array number `place`."""
+        if self.by_hand:
+            return self.by_hand[place].run(inputs, targets, weight, seed)
         inputs, targets = inputs.to(self.device), targets.to(self.device)
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
             loss = self.loss(inputs, targets, seed) * weight
         parts = torch.autograd.grad(loss, self.parameters)
-        torch.cat([part.reshape(-1) for part in parts], out=array)
+        torch.cat([part.reshape(-1) for part in parts], out=self.arrays[place])
         return loss.item()

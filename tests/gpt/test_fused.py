@@ -84,7 +84,7 @@ def test_attention_with_dropout_is_the_formula_with_its_own_mask():
 
 @pytest.mark.parametrize("V", [3, 300])
 def test_the_head_and_its_loss_are_cross_entropy_whatever_the_chunk(V, monkeypatch):
-    monkeypatch.setattr(fused, "_LOGITS_AT_ONCE", 4 * V)  # 4 rows at a time, and a last chunk of 2
+    monkeypatch.setattr(fused, "LOGITS_AT_ONCE", 4 * V)  # 4 rows at a time, and a last chunk of 2
     torch.manual_seed(2)
     hidden, table, targets = torch.randn(10, 6), torch.randn(V, 6), torch.randint(V, (10,))
     assert_like_float64(
