@@ -50,7 +50,7 @@ def ours(shape: Shape, preset: str, num_threads: int) -> Step:
     def step() -> None:
         shares.backward(inputs, targets)
         shares.clip(1.0)
-        optimizer.step(1e-3, shares.gradient)
+        optimizer.step(1e-3, shares.gradient, shares.run, shares.num_shares)
 
     return step
 

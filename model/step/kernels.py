@@ -211,17 +211,75 @@ def _softmax_row_backward(grad: Float, probabilities: Float, visible: int, scale
 
 
 @_kernel
-def add_and_measure(total: Float, added: Float) -> np.float64:
-    """total (n,) += added (n,; nothing if empty); returns the sum of squares of the result."""
+def add_to(total: Float, added: Float) -> None:
+    """total (n,) += added (n,)."""
+    for i in range(total.size):
+        total[i] += added[i]
+
+
+@_kernel
+def scale(x: Float, factor: np.float32) -> None:
+    """x (n,) times `factor`, in place."""
+    for i in range(x.size):
+        x[i] *= factor
+
+
+@_kernel
+def sum_of_squares(x: Float) -> np.float64:
+    """The sum of the squares of x (n,): of stretches in float32, of their sums in float64."""
     squares = np.float64(0)
     begin = 0
-    while begin < total.size:  # stretches in float32, their sum in float64
-        end = min(begin + 4096, total.size)
+    while begin < x.size:
+        end = min(begin + 4096, x.size)
         part = _ZERO
         for i in range(begin, end):
-            value = total[i] + added[i] if added.size else total[i]
-            total[i] = value
-            part += value * value
+            part += x[i] * x[i]
         squares += np.float64(part)
         begin = end
     return squares
+
+
+@_kernel
+def look_ahead(gradient: Float, momentum: Float, out: Float, kept: np.float32) -> None:
+    """momentum (n,) comes nearer to gradient (n,); out (n,) is Nesterov's look ahead."""
+    for i in range(gradient.size):
+        g = gradient[i]
+        m = momentum[i] + (_ONE - kept) * (g - momentum[i])
+        momentum[i] = m
+        out[i] = g + kept * (m - g)
+
+
+@_kernel
+def normalise(gram: Float, tiny: np.float32, inverse: Float) -> None:
+    """Each of gram (N, m, m) is divided by its trace plus `tiny`; that divisor to the power -1/2 into inverse (N,)."""
+    for n in range(gram.shape[0]):
+        trace = tiny
+        for i in range(gram.shape[1]):
+            trace += gram[n, i, i]
+        inverse[n] = _ONE / np.sqrt(trace)
+        for i in range(gram.shape[1]):
+            row = gram[n, i]
+            for j in range(row.size):
+                row[j] /= trace
+
+
+@_kernel
+def polynomial(gram: Float, square: Float, a: np.float32, b: np.float32, c: np.float32) -> None:
+    """square (N, m, m), gram times gram, becomes a * identity + b * gram + c * square."""
+    for n in range(gram.shape[0]):
+        for i in range(gram.shape[1]):
+            row, s = gram[n, i], square[n, i]
+            for j in range(row.size):
+                s[j] = b * row[j] + c * s[j]
+            s[i] += a
+
+
+@_kernel
+def move(weight: Float, by: Float, inverse: Float, kept: np.float32, length: np.float32) -> None:
+    """weight (N, m, n) = weight * kept - length * inverse (N,) * by (N, m, n)."""
+    for n in range(weight.shape[0]):
+        factor = length * inverse[n]
+        for i in range(weight.shape[1]):
+            w, y = weight[n, i], by[n, i]
+            for j in range(w.size):
+                w[j] = w[j] * kept - factor * y[j]

@@ -171,6 +171,7 @@ class HandWritten:
     def __init__(self, model: MiniGPT, gradients: Mapping[str, torch.Tensor]) -> None:
         """`gradients`, by the names of the parameters, are what `run` writes into."""
         self.model, self.gradients = model, gradients
+        self.parameters = dict(model.named_parameters())
         self.passes: dict[tuple[int, int], Pass] = {}
         self.places: list[int] = []
 
@@ -179,13 +180,12 @@ class HandWritten:
         """`weight` times the mean loss of `targets` (B, T) after `ids` (B, T), nats; its gradient is written."""
         config, (batch, time) = self.model.config, ids.shape
         self.model.require_fits(time)
-        named = dict(self.model.named_parameters())
-        places = [parameter.data_ptr() for parameter in named.values()]
+        places = [parameter.data_ptr() for parameter in self.parameters.values()]
         if places != self.places:  # weights that have moved: an optimizer or a checkpoint laid them elsewhere
             self.places = places
             self.passes.clear()
         if (batch, time) not in self.passes:
-            tensors = Tensors({name: parameter.detach() for name, parameter in named.items()}, self.gradients)
+            tensors = Tensors({name: parameter.detach() for name, parameter in self.parameters.items()}, self.gradients)
             self.passes[batch, time] = Pass(tensors, config, (batch, time))
         seeds = self.model.seeds_of(seed)
         return self.passes[batch, time].run(ids.contiguous(), targets.contiguous(), weight, seeds)

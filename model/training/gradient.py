@@ -6,12 +6,16 @@ the CPU in float32, elsewhere by the graph. Shares and the order of their sum de
 processes only, so a run is the same again for the same numbers.
 """
 
+import math
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 
+import numpy as np
 import torch
 
 from model.gpt import MiniGPT
+from model.step import kernels
 from model.step.whole import HandWritten, is_supported
 from model.training.flat import layout_of
 from model.training.processes import Processes
@@ -74,7 +78,11 @@ class ParallelGradient:
             waiting = [self.pool.submit(self._share, place, *work[number]) for place, number in enumerate(own)]
             losses = [future.result() for future in waiting]
         for array in self.arrays[1 : len(own)]:
-            self.gradient.add_(array)
+            # By the kernel where there is one: torch's own threads would go on spinning while those of the pool work.
+            if self.by_hand:
+                kernels.add_to(self.gradient.numpy(), array.numpy())
+            else:
+                self.gradient.add_(array)
         loss = self.processes.sum_gradient(sum(losses), self.gradient)
         for parameter, view in zip(self.parameters, self.views, strict=True):
             parameter.grad = view
@@ -87,10 +95,25 @@ class ParallelGradient:
 
     def clip(self, longest: float) -> float:
         """Shorten the gradient to `longest` where it is longer; returns how long it was."""
-        norm = float(torch.linalg.vector_norm(self.gradient))
+        if self.by_hand:
+            norm = math.sqrt(kernels.sum_of_squares(self.gradient.numpy()))
+        else:
+            norm = float(torch.linalg.vector_norm(self.gradient))
         if norm > longest:
-            self.gradient.mul_(longest / (norm + 1e-6))
+            factor = longest / (norm + 1e-6)
+            if self.by_hand:
+                kernels.scale(self.gradient.numpy(), np.float32(factor))
+            else:
+                self.gradient.mul_(factor)
         return norm
+
+    def run(self, work: Sequence[Callable[[], None]]) -> None:
+        """Do all of `work`, at most one for each thread, side by side."""
+        if len(work) == 1:
+            work[0]()
+            return
+        for future in [self.pool.submit(part) for part in work]:
+            future.result()
 
     def _share(self, place: int, inputs: torch.Tensor, targets: torch.Tensor, weight: float, seed: int) -> float:
         """Loss of some windows, weighted by their share of the batch; its gradient is put into array number `place`."""

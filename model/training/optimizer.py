@@ -4,7 +4,10 @@ They are written out here and work on the arrays of `flat`. torch's own import i
 takes seconds, and call an operation for each parameter.
 """
 
+import itertools
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,14 +17,11 @@ from model.fused import kernels
 from model.fused.ops import has_kernels
 from model.gpt import MiniGPT
 from model.settings import TrainConfig
+from model.step.muon import MOMENTUM, QUINTIC, STEPS, TINY, StackedMuon
 from model.training.flat import layout_of
 
-_MOMENTUM = 0.95
 _EPSILON = 1e-8
-_STEPS = 5
-_QUINTIC = (3.4445, -4.7750, 2.0315)
-"""(a, b, c) of a x + b x^3 + c x^5, the polynomial of each step."""
-NUM_SMALL_PRODUCTS = 4 * _STEPS - 3
+NUM_SMALL_PRODUCTS = 4 * STEPS - 3
 """Products of two (m, m) matrices for each matrix in a step of Muon."""
 
 
@@ -45,11 +45,11 @@ def orthogonalize(stacks: list[torch.Tensor]) -> list[torch.Tensor]:
 def _products(gram: torch.Tensor) -> torch.Tensor:
     """What X has to be multiplied by, for each X X^T in `gram` (N, m, m)."""
     # The sum of the squares of X, which the square of its largest singular value does not exceed.
-    length = gram.diagonal(dim1=1, dim2=2).sum(dim=1)[:, None, None] + 1e-14
+    length = gram.diagonal(dim1=1, dim2=2).sum(dim=1)[:, None, None] + TINY
     gram = gram / length
-    a, b, c = _QUINTIC
+    a, b, c = QUINTIC
     product = polynomial = None
-    for _ in range(_STEPS):
+    for _ in range(STEPS):
         if polynomial is not None:
             gram = torch.bmm(torch.bmm(polynomial, gram), polynomial)
         polynomial = torch.bmm(gram, gram).mul_(c).add_(gram, alpha=b)
@@ -75,8 +75,8 @@ class Muon:
         """One step along `gradients`, stacks as well."""
         ahead = []
         for momentum, gradient in zip(self.momenta, gradients, strict=True):
-            momentum.lerp_(gradient, 1.0 - _MOMENTUM)
-            ahead.append(_lying(gradient.lerp(momentum, _MOMENTUM)))  # Nesterov's look ahead
+            momentum.lerp_(gradient, 1.0 - MOMENTUM)
+            ahead.append(_lying(gradient.lerp(momentum, MOMENTUM)))  # Nesterov's look ahead
         for weight, move in zip(self.weights, orthogonalize(ahead), strict=True):
             length = 0.2 * max(weight.shape[1:]) ** 0.5
             weight.mul_(1.0 - learning_rate * self.weight_decay)
@@ -115,6 +115,24 @@ def adamw(
     weights.addcdiv_(first, second.sqrt().div_(root).add_(_EPSILON), value=-size)
 
 
+def _dealt(stacks: list[torch.Tensor], share: int, num_shares: int) -> list[torch.Tensor]:
+    """Share number `share` of the matrices in `stacks`. Where a stack leaves a rest, every second one deals it from
+    behind, so that no thread gets all rests."""
+    numbers = [num_shares - 1 - share if number % 2 else share for number in range(len(stacks))]
+    parts = [stack.tensor_split(num_shares)[number] for stack, number in zip(stacks, numbers, strict=True)]
+    return [part for part in parts if len(part)]
+
+
+def _one_after_another(work: Sequence[Callable[[], None]]) -> None:
+    with torch.no_grad():  # a thread of its own has its own mode
+        for part in work:
+            part()
+
+
+def _nothing() -> None:
+    pass
+
+
 class Optimizers:
     """All optimizers of a run behind one interface."""
 
@@ -129,16 +147,21 @@ class Optimizers:
         self.begin = self.layout.num_hidden if config.optimizer == "muon" else 0  # of what AdamW takes
         self.momentum = torch.zeros_like(self.weights[: self.begin])
         self.first, self.second = (torch.zeros_like(self.weights[self.begin :]) for _ in range(2))
-        self.muon = None
-        if self.begin:
-            stacks = self.layout.stacks(self.weights), self.layout.stacks(self.momentum)
-            self.muon = Muon(*stacks, config.weight_decay)
+        self.shared: list[StackedMuon] = []  # Muon on the CPU: what each thread of a step does of it
+        self.shared_gradient: torch.Tensor | None = None  # which those read
 
     @torch.no_grad()
-    def step(self, learning_rate: float, gradient: torch.Tensor | None = None) -> None:
+    def step(
+        self,
+        learning_rate: float,
+        gradient: torch.Tensor | None = None,
+        run: Callable[[Sequence[Callable[[], None]]], None] | None = None,
+        num_shares: int = 1,
+    ) -> None:
         """One step of all of them at `learning_rate`.
 
-        `gradient` is one array in the layout's order; without it, it is gathered from the parameters.
+        `gradient` is one array in the layout's order; without it, it is gathered from the parameters. `run` does
+        `num_shares` parts of the step side by side.
         """
         if gradient is None:
             parts = [parameter.grad for parameter in self.layout.parameters]
@@ -146,16 +169,38 @@ class Optimizers:
         if len(gradient) != len(self.weights):
             raise ValueError("a step follows a backward pass")
         self.num_steps += 1
-        if self.muon is not None:
-            self.muon.step(self.layout.stacks(gradient), learning_rate)
-        config, middle = self.config, self.layout.num_decayed
-        for begin, end, decay in ((self.begin, middle, config.weight_decay), (middle, len(self.weights), 0.0)):
-            own = slice(begin - self.begin, end - self.begin)
+        work: list[Callable[[], None]] = []
+        if self.begin:
+            work += self._muon_parts(learning_rate, gradient, num_shares)
+        begins = torch.linspace(self.begin, len(self.weights), num_shares + 1).round().long().tolist()
+        work += [partial(self._adamw, learning_rate, gradient, *bounds) for bounds in itertools.pairwise(begins)]
+        if run is None:
+            _one_after_another(work)
+        else:
+            run([partial(_one_after_another, work[share::num_shares]) for share in range(num_shares)])
+
+    def _muon_parts(self, learning_rate: float, gradient: torch.Tensor, num_shares: int) -> list[Callable[[], None]]:
+        """Muon's step in `num_shares` parts; on the CPU the first call makes their buffers."""
+        arrays = [self.layout.stacks(array) for array in (self.weights, self.momentum, gradient)]
+        decay = self.config.weight_decay
+        if not has_kernels(self.weights):
+            muon = Muon(arrays[0], arrays[1], decay)
+            return [partial(muon.step, arrays[2], learning_rate), *[_nothing] * (num_shares - 1)]
+        if len(self.shared) != num_shares or self.shared_gradient is not gradient:
+            shares = [[_dealt(stacks, share, num_shares) for stacks in arrays] for share in range(num_shares)]
+            self.shared, self.shared_gradient = [StackedMuon(*share) for share in shares], gradient
+        return [partial(muon.step, learning_rate, decay) for muon in self.shared]
+
+    def _adamw(self, learning_rate: float, gradient: torch.Tensor, begin: int, end: int) -> None:
+        """AdamW's step of the entries from `begin` to `end`; only the first ones decay."""
+        middle = min(max(begin, self.layout.num_decayed), end)
+        for low, high, decay in ((begin, middle, self.config.weight_decay), (middle, end, 0.0)):
+            own = slice(low - self.begin, high - self.begin)
             adamw(
-                self.weights[begin:end],
-                gradient[begin:end],
+                self.weights[low:high],
+                gradient[low:high],
                 (self.first[own], self.second[own]),
-                betas=(config.beta1, config.beta2),
+                betas=(self.config.beta1, self.config.beta2),
                 step=self.num_steps,
                 learning_rate=learning_rate,
                 weight_decay=decay,

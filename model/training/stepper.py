@@ -97,7 +97,7 @@ class Stepper:
         norm = gradient.clip(config.gradient_clip)
         self._require_finite(loss_nats, "loss")
         self._require_finite(norm, "gradient")
-        self.optimizer.step(self.learning_rate, gradient.gradient)
+        self.optimizer.step(self.learning_rate, gradient.gradient, gradient.run, gradient.num_shares)
         if config.ema_decay > 0.0:
             with torch.no_grad():
                 weights = list(self.model.state_dict().values())

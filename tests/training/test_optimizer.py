@@ -134,3 +134,39 @@ def test_a_saved_state_goes_on_bit_for_bit(optimizer):
     second.load_state_dict(copy.deepcopy(first.state_dict()))
     walk(halves, second, range(2, 4))
     assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), halves.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+@pytest.mark.parametrize("num_shares", [1, 2, 3, 5])
+def test_a_step_shared_out_is_the_step(optimizer, num_shares):
+    # Three layers, so that stacks leave a rest; the formula taken by operations in float64 is the measure.
+    torch.manual_seed(4)
+    model = MiniGPT(tiny_model(11, num_layers=3))
+    config = TrainConfig(optimizer=optimizer)
+    wanted = copy.deepcopy(model).double()
+    optimizers, theirs = Optimizers(model, config), Optimizers(wanted, config)
+    gradient = torch.empty_like(optimizers.weights)
+    order = []
+
+    def run(work):
+        order.append(len(work))
+        for part in reversed(work):
+            part()
+
+    for _ in range(3):
+        gradient.normal_()
+        optimizers.step(1e-2, gradient, run, num_shares)
+        theirs.step(1e-2, gradient.double())
+    assert order == [num_shares] * 3
+    torch.testing.assert_close(optimizers.weights.double(), theirs.weights, rtol=1e-3, atol=1e-4)
+    for name, state in theirs.state_dict().items():
+        if name != "num_steps":
+            torch.testing.assert_close(optimizers.state_dict()[name].double(), state, rtol=1e-4, atol=1e-5)
+
+
+def test_muons_kernels_move_nothing_for_a_gradient_of_zero():
+    model = MiniGPT(tiny_model(11))
+    optimizers = Optimizers(model, TrainConfig(optimizer="muon", weight_decay=0.0))
+    before = optimizers.weights.clone()
+    optimizers.step(1e-2, torch.zeros_like(before))
+    assert torch.equal(optimizers.weights, before)

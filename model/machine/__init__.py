@@ -1,0 +1,1 @@
+"""What a run asks of the machine that it is on."""
