@@ -20,6 +20,7 @@ from data.files import read_json
 from data.layout import RUNGS, TRUNK
 from data.lock import alone
 from model import checkpoint
+from model.machine.threads import threads_of
 from model.run_spec import RunSpec
 from model.settings import Budget, LadderConfig, TrainConfig
 from model.train import saved_state, threads, train
@@ -115,9 +116,10 @@ def _not_begun(ladder: Ladder) -> list[RunSpec]:
 
 
 def _train_trunk(trunk: RunSpec, missing: Sequence[RunSpec], progress: bool, processes: Processes) -> None:
-    with contextlib.ExitStack() as turn, threads(trunk.train_config.num_threads):
+    with contextlib.ExitStack() as turn:
         processes.only_main(lambda: turn.enter_context(alone(trunk.folder, patience_seconds=0.0)))
         state = processes.main_first(lambda: saved_trunk(trunk))
+        turn.enter_context(threads(threads_of(trunk, state, processes)))
         run = processes.together(lambda: Trunk(trunk, missing, processes))
         if state is None:
             run.start()

@@ -218,7 +218,8 @@ class TrainConfig:
     checkpoint_every_seconds: Annotated[float, Range(0, 10**9)] = 60.0
     """Seconds between two saves of last.pt."""
     num_threads: Annotated[int | None, Range(1, 1024), NullAs(("auto", "all"))] = None
-    """Threads of torch. null: as many as torch chooses."""
+    """Threads of a training step; null measures on a CPU for a second what is fastest, once for a machine and a shape.
+    A run that goes on keeps the number that it had."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """`auto` takes a GPU if there is one."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"

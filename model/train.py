@@ -9,6 +9,7 @@ import torch
 
 from data.lock import alone
 from model import checkpoint
+from model.machine.threads import threads_of
 from model.run_spec import RunSpec
 from model.settings import Spent
 from model.training import same_run
@@ -40,11 +41,12 @@ def train(
     state = processes.main_first(saved)
     if state is not None and state["finished"]:  # before a model and an optimizer are built, which takes seconds
         return _finished(spec.folder, state)
-    with contextlib.ExitStack() as turn, threads(spec.train_config.num_threads):
+    with contextlib.ExitStack() as turn:
         processes.only_main(lambda: turn.enter_context(alone(spec.folder, patience_seconds=0.0)))
         state = processes.main_first(saved)  # once more: before the lock another process may have trained
         if state is not None and state["finished"]:
             return _finished(spec.folder, state)
+        turn.enter_context(threads(threads_of(spec, state, processes)))
         run = processes.together(lambda: Run(spec, processes))
         if state is None:
             run.start()
