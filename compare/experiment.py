@@ -14,6 +14,7 @@ from compare.experiment_file import (
     check_one_batch,
     ladder_of,
     merge,
+    normalized_by_of,
     root_of,
     say_which_setting,
     seeds_of,
@@ -116,6 +117,8 @@ class Experiment:
     layout: Layout
     seeds: tuple[int, ...] | None = None
     """Every contestant is trained once with each of them; None: once, with the seed of its train block."""
+    normalized_by: str | None = None
+    """The contestant whose tokenizer normalises the text before anybody trains on it or is scored; None: nobody."""
     baseline: str | None = None
     """The contestant that the verdict compares the others with; None: `char`, or else the first."""
     ladder: LadderConfig | None = None
@@ -260,6 +263,7 @@ def _experiment(values: Mapping[str, Any], settings: Sequence[str], path: Path) 
         contestants={name: _contestant(name, own, values, path) for name, own in values["contestants"].items()},
         layout=Layout(root_of(values, path)),
         seeds=seeds_of(values, path),
+        normalized_by=normalized_by_of(values, path),
         baseline=baseline_of(values, path),
         ladder=ladder_of(values, path),
         sizes=sizes_of(values, path),

@@ -15,10 +15,11 @@ from data.errors import ConfigError
 from data.numbers import SEED, shown
 from data.yaml_file import PlainWord, parse_yaml
 from model.settings import LadderConfig
+from tokenizer.config import FROM_FILES
 
 SHARED_BLOCKS = ("model", "train", "evaluate")
 CONTESTANT_KEYS = ("tokenizer", *SHARED_BLOCKS, "context")
-_KEYS = ("corpus", "contestants", *SHARED_BLOCKS, "baseline", "seeds", "ladder", "sizes", "root")
+_KEYS = ("corpus", "contestants", *SHARED_BLOCKS, "normalized_by", "baseline", "seeds", "ladder", "sizes", "root")
 _SET_BY_LADDER = {"schedule": "linear", "min_learning_rate_ratio": 0, "warmdown_fraction": None, "selection": "last"}
 """Settings of the train block that a ladder decides, and the value that may be written all the same."""
 _BATCH_KEYS = (("batch", "batch_size"), ("batch_size", "batch"))
@@ -190,6 +191,23 @@ def baseline_of(values: Mapping[str, Any], path: Path) -> str | None:
     require(
         isinstance(name, str) and name in known,
         f"{path}: baseline: no contestant {shown(name)}{did_you_mean(str(name), known)}",
+    )
+    return str(name)
+
+
+def normalized_by_of(values: Mapping[str, Any], path: Path) -> str | None:
+    """The key `normalized_by`: the contestant whose tokenizer normalises the text of all; None if there is none.
+
+    It must be read from a file: what is trained on the text cannot change it first.
+    """
+    name, contestants = values.get("normalized_by"), values["contestants"]
+    if name is None:
+        return None
+    known = [one for one, own in contestants.items() if own["tokenizer"].get("kind") in FROM_FILES]
+    require(
+        isinstance(name, str) and name in known,
+        f"{path}: normalized_by: {shown(name)} is no contestant whose tokenizer is read from a file; there "
+        f"{'are ' + ', '.join(known) if known else 'is none'}",
     )
     return str(name)
 

@@ -17,6 +17,7 @@ from data.show import say
 from data.splits import Split
 from data.summary import describe_corpus
 from tokenizer.base import Int64Array, Tokenizer
+from tokenizer.foreign.make import read_foreign
 from tokenizer.loading import load_tokenizer
 from tokenizer.studies.summary import describe
 from tokenizer.train import Engine, effective_settings, provenance, train_tokenizer
@@ -44,18 +45,34 @@ class TextSteps:
     def data(self) -> dict[str, Split]:
         """The cleaned splits."""
         if self._splits is None:
-            corpus = self.experiment.corpus
+            corpus, normalization = self.experiment.corpus, self._normalization()
             manifest = self.layout.corpus_manifest
-            if sources.is_up_to_date(corpus, self.layout):
+            if sources.is_up_to_date(corpus, self.layout, normalization):
                 self.echo(f"data: up to date ({manifest})")
             else:
                 with alone(self.layout.processed) as has_waited:
                     if has_waited:
                         return self.data()
-                    entry = sources.prepare(corpus, self.layout)
+                    entry = sources.prepare(corpus, self.layout, normalization)
                     self.did(f"data: wrote {manifest}\n{describe_corpus(corpus.corpus_name, entry)}")
             self._splits = splits.load_splits(self.layout, corpus.corpus_name)
         return self._splits
+
+    def _normalization(self) -> sources.Normalization | None:
+        """What `normalized_by` does to every document."""
+        name = self.experiment.normalized_by
+        if name is None:
+            return None
+        tokenizer = read_foreign(self.experiment.contestant(name).tokenizer, {})
+
+        def normalized(text: str) -> str:
+            """`text` encoded and decoded again."""
+            try:
+                return tokenizer.decode(tokenizer.encode(text))
+            except TokenizerError as error:
+                raise TokenizerError(f"normalized_by {name}: {error.text} (in {text[:30]!r} …)") from error
+
+        return sources.Normalization(tokenizer.fingerprint(), normalized)
 
     def tokenizer(
         self,

@@ -6,6 +6,8 @@ import json
 import math
 import platform
 import re
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -173,19 +175,39 @@ class CorpusConfig:
         return self.dataset.rsplit("/", 1)[1] if self.source == "hub" and self.dataset else self.source
 
 
-def prepare(config: CorpusConfig, layout: Layout) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Normalization:
+    """What becomes of the cleaned documents before they are divided."""
+
+    identity: str
+    """Changes whenever `apply` could give another text."""
+    apply: Callable[[str], str]
+    """A document's text -> the text that takes its place."""
+
+
+def prepare(config: CorpusConfig, layout: Layout, normalization: Normalization | None = None) -> dict[str, Any]:
     """Make the cleaned splits unless they are up to date; returns the corpus's entry of the manifest.
 
     Raises DataError for anything about the source that the user must mend.
     """
     name = config.corpus_name
-    if is_up_to_date(config, layout):
+    if is_up_to_date(config, layout, normalization):
         entry: dict[str, Any] = read_manifests(layout)[name]
         return entry
     corpus = _load(config, layout)
+    normalized = Counter[str]()
+
+    def change(text: str) -> str:
+        """The text in place of `text`, counted."""
+        after = text if normalization is None else normalization.apply(text)
+        normalized.update(
+            documents=1, changed_documents=after != text, characters_before=len(text), characters_after=len(after)
+        )
+        return after
+
     advice = _MORE_DOCUMENTS.get(config.source, "give more documents")
     divided, changes = clean_and_divide(
-        corpus.documents, config.cleaning, config.fractions, advice, group_shared=config.is_grouped
+        corpus.documents, config.cleaning, config.fractions, advice, group_shared=config.is_grouped, change=change
     )
     repeats = find_repeats(divided)
     if not config.allow_repeated_documents:
@@ -209,12 +231,14 @@ def prepare(config: CorpusConfig, layout: Layout) -> dict[str, Any]:
             **{package: importlib.metadata.version(package) for package in ("numpy", "datasets")},
         },
     }
+    if normalization is not None:
+        about["normalization"] = {"identity": normalization.identity, **normalized}
     texts = {split: [document.text for document in documents] for split, documents in divided.items()}
     with alone(layout.processed):  # its manifest is read, and written with one entry more
         return write_splits(layout, name, texts, about)
 
 
-def is_up_to_date(config: CorpusConfig, layout: Layout) -> bool:
+def is_up_to_date(config: CorpusConfig, layout: Layout, normalization: Normalization | None = None) -> bool:
     """Whether the cleaned splits are those of this config and of the source as it is now, judged by content.
 
     Those of a damaged or edited manifest are not. Raises DataError if the source's own files are incomplete.
@@ -226,6 +250,7 @@ def is_up_to_date(config: CorpusConfig, layout: Layout) -> bool:
         and is_sealed(entry)
         and entry.get("format") == MANIFEST_FORMAT
         and entry.get("config") == _plain(config)
+        and entry.get("normalization", {}).get("identity") == (normalization and normalization.identity)
         and entry.get("identity") == _identity(config, layout)
         and outputs_match(layout, name, entry)
     )

@@ -43,6 +43,9 @@ TOP_LEVEL = {
     "sizes": "Other sizes of the models, such as `[0.4, 1, 2.5]`, in times the weights of the blocks: at most 5 "
     "besides 1, which is the `model` block itself. Every contestant is trained with them as well, with the whole "
     "budget and a quarter of it. Default: `null`, one size.",
+    "normalized_by": "A contestant whose tokenizer is read from a file. Every document of all splits becomes what this "
+    "tokenizer makes of it, encoded and decoded again. All contestants train on that text and are scored on it. For a "
+    "tokenizer that changes the text. Default: `null`, the text as it is.",
     "baseline": "The contestant that the verdict compares the others with. Default: `char`, else the first.",
     "root": "The folder below which all files of the experiment are written. Default: `.`, the working directory.",
 }

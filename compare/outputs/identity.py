@@ -49,6 +49,15 @@ def _of_each(words: Mapping[str, str]) -> str:
     return "; ".join(f"{name}: {own}" for name, own in words.items())
 
 
+def normalized_in_words(name: str, entry: Mapping[str, Any]) -> str:
+    """That the text is not as it was; `entry` is the manifest's."""
+    return (
+        f"all contestants are trained and scored on text that the tokenizer of {name} has normalised: "
+        f"{counted(entry['changed_documents'], 'document')} of {entry['documents']:,} changed, "
+        f"{entry['characters_before']:,} characters became {entry['characters_after']:,}"
+    )
+
+
 def _about(experiment: Experiment, entries: Sequence[Entry], corpus: Mapping[str, Any]) -> list[str]:
     """Corpus, cleaning, environment and identities."""
     first = entries[0].runs[0]
@@ -61,6 +70,8 @@ def _about(experiment: Experiment, entries: Sequence[Entry], corpus: Mapping[str
         f"torch {environment.torch}, {environment.device}, {counted(environment.num_threads, 'thread')}, "
         f"{environment.dtype}, Python {platform.python_version()}",
     ]
+    if experiment.normalized_by is not None:
+        lines.insert(1, normalized_in_words(experiment.normalized_by, corpus["normalization"]))
     lines.append(f"settings of {first.contestant}: {settings_in_words(first)}")
     lines += [f"{entry.name}: tokenizer {entry.runs[0].report.tokenizer.fingerprint}" for entry in entries]
     return lines

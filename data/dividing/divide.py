@@ -4,7 +4,7 @@ import hashlib
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any
@@ -34,13 +34,14 @@ def clean_and_divide(
     advice: str = "give more documents",
     *,
     group_shared: bool = False,
+    change: Callable[[str], str] = str,
 ) -> tuple[dict[str, list[Document]], dict[str, int]]:
     """Clean every document and put it into its split, in the order given; also what the cleaning did, in counts.
 
     A document without any character is dropped and counted; one of white space only stays in the text and is
     counted. `advice` says how the user gets more documents from this source. With `group_shared`, documents that have
-    a string of SHARED_CHARACTERS in common get the same split. Raises DataError for a lone surrogate and for a split
-    that would hold no text.
+    a string of SHARED_CHARACTERS in common get the same split. `change` gives the text that takes the
+    place of a cleaned one. Raises DataError for a lone surrogate and for a split that would hold no text.
     """
     cleaned: list[Document] = []
     counts: Counter[str] = Counter(empty_documents_dropped=0, white_space_only_documents=0)
@@ -48,7 +49,7 @@ def clean_and_divide(
         refuse_lone_surrogate(document.text, document.name)
         text, changes = clean_document(document.text, cleaning)
         counts.update(changes)
-        if text:
+        if text := change(text) if text else "":
             counts["white_space_only_documents"] += int(text.isspace())
             cleaned.append(replace(document, text=text))
         else:
