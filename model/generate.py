@@ -7,6 +7,7 @@ from data.clean import find_lone_surrogate, minimal, refuse_lone_surrogate
 from data.config import require
 from data.errors import DataError
 from data.numbers import SEED
+from model.evaluate import context_of
 from model.generation.draw import Drawn, Sampling, draws
 from model.generation.text import TextStream, character_log_probabilities
 from model.gpt import MiniGPT
@@ -44,7 +45,7 @@ def generate(
 ) -> Iterator[str]:
     """Yield the continuation of `prompt` (not the prompt itself) piece by piece; `Sampling` explains the settings.
 
-    An empty prompt starts after a newline, as documents do in training. Of a text longer than the block the end is
+    An empty prompt starts after a newline or separator. Of a text longer than the block the end is
     seen, see `window_starts`; `cache` changes the time and not the tokens, see `draws`. The prompt is cleaned as text
     is, see `clean_prompt`. Raises ConfigError for settings out of range, DataError for a prompt that is not UTF-8 and
     the tokenizer's own error for one that it cannot represent, all before the first piece.
@@ -105,8 +106,12 @@ def _sample(tokenizer: Tokenizer, stream: TextStream, text: str, drawn: Sequence
 
 
 def prompt_ids(tokenizer: Tokenizer, prompt: str) -> list[int]:
-    """The ids of the cleaned `prompt`; an empty one is a newline. Raises DataError or the tokenizer's own error."""
-    return tokenizer.encode(clean_prompt(prompt) or "\n")
+    """The ids of the cleaned `prompt`; an empty one is what documents are read after, see `context_of`.
+
+    Raises DataError or the tokenizer's own error.
+    """
+    cleaned = clean_prompt(prompt)
+    return tokenizer.encode(cleaned) if cleaned else context_of(tokenizer)
 
 
 def clean_prompt(prompt: str) -> str:

@@ -64,8 +64,8 @@ class TokenizerConfig:
     """`char_bpe` and `byte_bpe`: which of two equally frequent pairs is merged. null: `first_seen` for `char_bpe`,
     `lowest_ids` for `byte_bpe`."""
     special_tokens: tuple[str, ...] = ()
-    """`char_bpe` and `byte_bpe`: tokens with ids of their own. A text that merely contains one is encoded as plain
-    text, unless the caller allows special tokens."""
+    """`char`, `byte`, `char_bpe` and `byte_bpe`: tokens with ids of their own. A text that merely contains one is
+    encoded as plain text, unless the caller allows special tokens."""
     placement: Placement = "last"
     """Whether special tokens have the last ids, after the vocabulary, or the first: 0, 1, …"""
     document_separator: str | None = None
@@ -93,9 +93,9 @@ class TokenizerConfig:
         if self.kind not in _PATTERN_KINDS:
             why = f"a {self.kind} tokenizer has nothing to split" if self.kind in ("char", "byte") else "not offered"
             require(self.split_pattern == "none", f"split_pattern: {why}")
-        if self.kind not in BPE_KINDS:
+        if self.kind not in (*BPE_KINDS, "char", "byte"):
             require(not self.special_tokens, f"special_tokens: not offered for kind {self.kind}")
-            require(self.tie_break is None or self.kind in ("char", "byte"), f"tie_break: {self.kind} has its own rule")
+            require(self.tie_break is None, f"tie_break: {self.kind} has its own rule")
         require(
             self.placement == "last" or bool(self.special_tokens), "placement: there are no special_tokens to place"
         )

@@ -7,6 +7,7 @@ from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import ByteTokenizer
 from tokenizer.char import CharTokenizer
 from tokenizer.foreign.make import CLASSES, from_contents
+from tokenizer.special.unmerged import UnmergedTokenizer
 from tokenizer.stored import StoredTokenizer, checked, named, read_contents
 
 FOREIGN_TYPES = tuple(CLASSES)
@@ -29,6 +30,15 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def _build(stored: StoredTokenizer) -> Tokenizer:
+    if stored.kind in ("char", "byte") and stored.special_tokens:
+        return UnmergedTokenizer(
+            "char" if stored.kind == "char" else "byte",
+            stored.base_tokens,
+            special_tokens=stored.special_tokens,
+            placement=stored.placement,
+            document_separator=stored.document_separator,
+            trained_on=stored.trained_on,
+        )
     if stored.kind == "byte":
         return ByteTokenizer(trained_on=stored.trained_on)
     if stored.kind == "char":

@@ -23,10 +23,11 @@ _REQUIRED = {
     "character_bpe": _REQUIRED_BPE,
     "byte_bpe": _REQUIRED_BPE,
 }
-_OPTIONAL_BPE = {"split_pattern", "special_tokens", "placement", "document_separator", "tie_break", "trained_on"}
+_SPECIAL = {"special_tokens", "placement", "document_separator"}
+_OPTIONAL_BPE = {"split_pattern", "tie_break", "trained_on", *_SPECIAL}
 _OPTIONAL = {
-    "character": {"trained_on"},
-    "byte": {"trained_on"},
+    "character": {"trained_on", *_SPECIAL},
+    "byte": {"trained_on", *_SPECIAL},
     "character_bpe": _OPTIONAL_BPE,
     "byte_bpe": _OPTIONAL_BPE,
 }
@@ -114,6 +115,10 @@ def checked(contents: Any) -> StoredTokenizer:
     trained_on = contents.get("trained_on")
     if not isinstance(trained_on, dict | None):
         raise TokenizerError(f"trained_on: expected an object, found {trained_on!r}")
+    if not contents.get("special_tokens"):
+        for key in ("placement", "document_separator"):
+            if file_type in ("character", "byte") and contents.get(key) is not None:
+                raise TokenizerError(f"{key}: there are no special_tokens")
     return StoredTokenizer(
         kind=_KINDS[file_type],
         base_tokens=_strings(contents.get("base_tokens", []), "base_tokens"),

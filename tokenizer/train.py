@@ -25,6 +25,7 @@ from tokenizer.foreign.make import file_inputs, read_foreign, train_outside
 from tokenizer.learn import is_small, learn
 from tokenizer.pretokenize import pretokenize
 from tokenizer.reference import TieBreak, Training
+from tokenizer.special.unmerged import UnmergedTokenizer
 from tokenizer.vocabulary import check_target, merge_strings
 
 if TYPE_CHECKING:  # it brings numba, which small texts do not wait for
@@ -69,6 +70,7 @@ def provenance(
         found["split_pattern"] = config.split_pattern
     if config.kind in BPE_KINDS:
         found["tie_break"] = config.resolved_tie_break
+    if config.kind in BPE_KINDS or config.special_tokens:
         found["special_tokens"] = list(config.special_tokens)
         if config.placement != "last":  # files of before had no such keys, and are what they were
             found["placement"] = config.placement
@@ -114,6 +116,16 @@ def train_tokenizer(
     if config.kind in TRAINED_OUTSIDE:
         prefix = _prefix_documents(splits["train"], config.training_characters)
         return train_outside(config, prefix, trained_on), None
+    if config.special_tokens and (config.kind == "char" or config.kind == "byte"):
+        unmerged = UnmergedTokenizer(
+            config.kind,
+            alphabet_of(split.text for split in splits.values()),
+            special_tokens=config.special_tokens,
+            placement=config.placement,
+            document_separator=config.document_separator,
+            trained_on=trained_on,
+        )
+        return unmerged, None
     if config.kind == "byte":
         return ByteTokenizer(trained_on=trained_on), None
     if config.kind == "char":

@@ -275,7 +275,8 @@ DAMAGES: dict[str, tuple[Edit, str]] = {
     ),
     "merges in a character file": (
         setting("type", "character"),
-        "unknown key 'merges'; known: base_tokens, fingerprint, trained_on, type, vocab_size",
+        "unknown key 'merges'; known: base_tokens, document_separator, fingerprint, placement, special_tokens, "
+        "trained_on, type, vocab_size",
     ),
 }
 

@@ -15,6 +15,7 @@ from tokenizer.foreign.pieces import ForeignTokenizer
 from tokenizer.foreign.sentencepiece_model import SPACE_MARK
 from tokenizer.foreign.tiktoken_ranks import ranks_file
 from tokenizer.interop import END_OF_TEXT, to_hf_json, to_tiktoken_arguments
+from tokenizer.special.unmerged import UnmergedTokenizer
 
 HF_FILE, SPM_FILE = "tokenizer.json", "tokenizer.model"
 RANKS_FILE, ENCODING_FILE = "ranks.tiktoken", "encoding.json"
@@ -48,6 +49,8 @@ def _own_file(tokenizer: ForeignTokenizer, form: str) -> Files:
 
 def _as_bpe(tokenizer: Tokenizer) -> BPETokenizer:
     """The same ids as a BPE; characters and bytes are BPE without merges."""
+    if isinstance(tokenizer, UnmergedTokenizer):
+        return tokenizer.bpe
     if isinstance(tokenizer, CharTokenizer):
         return BPETokenizer(tokenizer.base_tokens, [], kind="char_bpe")
     if isinstance(tokenizer, ByteTokenizer):

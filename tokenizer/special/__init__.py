@@ -1,0 +1,1 @@
+"""Characters and bytes with special tokens."""
