@@ -80,7 +80,7 @@ compare: $(READY) ## the table, the curves and the verdict; FAIL_IF=worse:bpe ma
 sample: $(READY) ## let a model write; CONTESTANT=bpe PROMPT="The history of" PROMPT_FILE= PROMPTS= SAMPLES= TOKENS= TEMPERATURE= TOP_K= TOP_P= STOP= SEED= RUN_SEED= JSON=1
 	@$(RUN) sample
 
-export: $(READY) ## a model (FORMAT=transformers|safetensors) or a tokenizer (hf|tiktoken|gpt2|sentencepiece) for other tools; CONTESTANT=bpe OUT=folder RUN_SEED=
+export: $(READY) ## a model (FORMAT=transformers|safetensors|onnx) or a tokenizer (hf|tiktoken|gpt2|sentencepiece) for other tools; CONTESTANT=bpe OUT=folder RUN_SEED=
 	@$(RUN) export
 
 score: $(READY) ## bits per character of a causal model of transformers; MODEL=folder TEXT=path BLOCK= STRIDE= JSON=1

@@ -1,7 +1,7 @@
 """A finished run as a folder for other programs, proven equal before it is there.
 
 `transformers`: AutoModelForCausalLM and AutoTokenizer load the folder, without a network. `safetensors`: the weights
-under our own names, and a file of plain torch that computes the logits from them.
+under our own names, and a file of plain torch that computes the logits from them. `onnx`: a graph for onnxruntime.
 """
 
 import dataclasses
@@ -33,6 +33,7 @@ from model.exchange.foreign import (
 from model.exchange.huggingface import Converted, convert
 from model.exchange.loaded import LanguageModel
 from model.exchange.loader import loader_source
+from model.exchange.onnx import GRAPH, write_graph
 from tokenizer.base import Tokenizer
 from tokenizer.export.formats import HF_FILE, files_of
 
@@ -68,9 +69,10 @@ def export_model(
     writers: dict[str, Callable[[LanguageModel, Figures, Sequence[str], Path], Exported]] = {
         "transformers": _write_transformers,
         "safetensors": _write_plain,
+        "onnx": _write_onnx,
     }
     if format_name not in writers:
-        raise ConfigError(f"a model is exported as {' or '.join(writers)}, found {format_name!r}")
+        raise ConfigError(f"a model is exported as {', '.join(writers)}, found {format_name!r}")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"{out} holds something already; give a new folder, or remove it")
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -174,6 +176,22 @@ def _write_plain(model: LanguageModel, figures: Figures, documents: Sequence[str
     how = (
         "```python\nimport logits  # the file in this folder; it needs torch and safetensors\n\n"
         'weights, config = logits.load("FOLDER")\nprint(logits.logits(weights, config, ids))  # ids (B, T)\n```\n'
+    )
+    write_text(folder / "README.md", model_card(model, figures, how))
+    return exported
+
+
+def _write_onnx(model: LanguageModel, figures: Figures, documents: Sequence[str], folder: Path) -> Exported:
+    run = write_graph(model.gpt, folder)
+    write_json(folder / "config.json", {"architecture": "MiniGPT", **dataclasses.asdict(model.gpt.config)})
+    shutil.copyfile(model.folder / checkpoint.TOKENIZER_COPY, folder / "tokenizer.json")
+    logits = _largest_difference(model, documents, run)
+    exported = Exported(folder, "MiniGPT", model.gpt.num_parameters(), False, logits, 0.0)
+    _refuse_differences(exported)
+    how = (
+        "```python\nimport onnxruntime\n\n"
+        f'session = onnxruntime.InferenceSession("FOLDER/{GRAPH}")\n'
+        'print(session.run(None, {"input_ids": ids})[0])  # ids (B, T), int64\n```\n'
     )
     write_text(folder / "README.md", model_card(model, figures, how))
     return exported

@@ -1,6 +1,6 @@
 """Write a contestant's model or tokenizer for other programs, proven equal to the original before it is there.
 
-FORMAT transformers or safetensors writes the trained model with its tokenizer into a new folder. The other formats
+FORMAT transformers, safetensors or onnx writes the trained model with its tokenizer into a new folder. The others
 write the tokenizer alone: its ids are compared on the whole test split and on texts that are easily cut otherwise.
 """
 
@@ -13,8 +13,6 @@ from data.config import require
 from data.numbers import SEED
 from tokenizer.export.formats import FORMATS
 
-ONNX = "onnx"
-
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Command `export`. What the contestant needs is made first."""
@@ -23,18 +21,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--format",
         default="transformers",
-        choices=(*MODEL_FORMATS, *FORMATS, ONNX),
+        choices=(*MODEL_FORMATS, *FORMATS),
         help="transformers: for AutoModelForCausalLM and AutoTokenizer; safetensors: the model under our own names; "
+        "onnx: a graph for onnxruntime; "
         "the others: the tokenizer for that tool (%(default)s)",
     )
     parser.add_argument("--out", type=folder, metavar="FOLDER", help="the folder to write; a new one for a model")
     parser.add_argument("--run-seed", type=whole(SEED), help="the run to take, where there are several; the first")
     given = parser.parse_args(argv)
-    require(
-        given.format != ONNX,
-        "ONNX is not written: torch's exporter needs the package onnxscript, and to prove the file equal needs "
-        "onnxruntime; write FORMAT=transformers and convert that folder with a tool of your choice",
-    )
     require(given.out is not None, "--out FOLDER is missing: the folder that is to be written")
     experiment = cli.experiment_of(given)
     if given.format in FORMATS:

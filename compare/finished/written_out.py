@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from compare.runs import Run
     from model.export import Exported
 
-MODEL_FORMATS = ("transformers", "safetensors")
+MODEL_FORMATS = ("transformers", "safetensors", "onnx")
 
 
 def export_tokenizer(experiment: Experiment, contestant: str, form: str, out: Path) -> None:

@@ -135,13 +135,26 @@ def test_the_plain_folder_computes_its_logits_without_this_project(steps, tmp_pa
     assert ours.tokenizer.fingerprint() == tokenizer.load(tmp_path / "out/tokenizer.json").fingerprint()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bpe", "modern"])
+def test_the_graph_is_run_before_it_is_there(steps, tmp_path, name):
+    pytest.importorskip("onnxscript")
+    runtime = pytest.importorskip("onnxruntime")
+    done = exported(steps, name, tmp_path / "graph", "onnx")
+    assert done.largest_difference < 1e-4
+    session = runtime.InferenceSession(str(tmp_path / "graph/model.onnx"))
+    for shape in ((1, 1), (3, 5)):
+        [logits] = session.run(None, {"input_ids": torch.ones(shape, dtype=torch.long).numpy()})
+        assert logits.shape[:2] == shape
+
+
 def test_a_folder_that_holds_something_is_left_alone(steps, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/mine.txt").write_text("x")
     with pytest.raises(ConfigError, match="holds something already"):
         exported(steps, "bpe", tmp_path / "out")
-    with pytest.raises(ConfigError, match="transformers or safetensors, found 'onnx'"):
-        exported(steps, "bpe", tmp_path / "new", "onnx")
+    with pytest.raises(ConfigError, match="transformers, safetensors, onnx, found 'gguf'"):
+        exported(steps, "bpe", tmp_path / "new", "gguf")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 

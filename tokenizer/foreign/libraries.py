@@ -25,9 +25,10 @@ def library(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != name:  # something that the library itself needs
             raise
+        extra = "onnx" if name.startswith("onnx") else "interop"
         raise LibraryError(
             f"the Python package {name} is not installed; run `.venv/bin/python -m pip install -c constraints.txt "
-            f"{name}` (or `-e '.[interop]'` for all of them)"
+            f"{name}` (or `-e '.[{extra}]'` for all of them)"
         ) from error
 
 
