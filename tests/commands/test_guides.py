@@ -19,7 +19,7 @@ from scripts import train
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = sorted((ROOT / "docs/guides").glob("*.md"))
-NEED_TRANSFORMERS = {"exporting", "scoring"}
+NEED_TRANSFORMERS = {"exporting", "own-tokenizer", "scoring"}
 SLOW = {"paper", "own-text"}
 
 
