@@ -99,6 +99,7 @@ class MiniGPTConfig:
 
 LEARNING_RATE = Range(1e-12, 1e37)
 """Below it no weight of float32 moves; far too high ones are left to diverge, which is said."""
+RATE_RATIO = Range(1e-4, 1e4)
 Unit = Literal["characters", "tokens", "steps", "flops", "seconds"]
 
 
@@ -174,6 +175,10 @@ class TrainConfig:
     """
     learning_rate: Annotated[float, LEARNING_RATE] = 1e-3
     """Peak learning rate, of AdamW and of Muon."""
+    muon_rate: Annotated[float, RATE_RATIO] = 1.0
+    """Muon's learning rate as a multiple of learning_rate; its weight decay goes with it. AdamW alone ignores it."""
+    table_rate: Annotated[float, RATE_RATIO] = 1.0
+    """The same for the tables of tokens and positions, which AdamW moves under every optimizer."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """`muon` moves the matrices of the blocks by Muon, the tables and vectors by AdamW."""
     schedule: Literal["cosine", "linear", "constant"] = "cosine"

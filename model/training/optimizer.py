@@ -182,6 +182,7 @@ class Optimizers:
     def _muon_parts(self, learning_rate: float, gradient: torch.Tensor, num_shares: int) -> list[Callable[[], None]]:
         """Muon's step in `num_shares` parts; on the CPU the first call makes their buffers."""
         arrays = [self.layout.stacks(array) for array in (self.weights, self.momentum, gradient)]
+        learning_rate *= self.config.muon_rate
         decay = self.config.weight_decay
         if not has_kernels(self.weights):
             muon = Muon(arrays[0], arrays[1], decay)
@@ -192,17 +193,23 @@ class Optimizers:
         return [partial(muon.step, learning_rate, decay) for muon in self.shared]
 
     def _adamw(self, learning_rate: float, gradient: torch.Tensor, begin: int, end: int) -> None:
-        """AdamW's step of the entries from `begin` to `end`; only the first ones decay."""
-        middle = min(max(begin, self.layout.num_decayed), end)
-        for low, high, decay in ((begin, middle, self.config.weight_decay), (middle, end, 0.0)):
+        """AdamW's step of the entries from `begin` to `end`; vectors do not decay, tables have a rate of their own."""
+        config, layout = self.config, self.layout
+        tables, vectors = (min(max(begin, border), end) for border in (layout.num_hidden, layout.num_decayed))
+        parts = (
+            (begin, tables, 1.0, config.weight_decay),
+            (tables, vectors, config.table_rate, config.weight_decay),
+            (vectors, end, 1.0, 0.0),
+        )
+        for low, high, ratio, decay in parts:
             own = slice(low - self.begin, high - self.begin)
             adamw(
                 self.weights[low:high],
                 gradient[low:high],
                 (self.first[own], self.second[own]),
-                betas=(self.config.beta1, self.config.beta2),
+                betas=(config.beta1, config.beta2),
                 step=self.num_steps,
-                learning_rate=learning_rate,
+                learning_rate=learning_rate * ratio,
                 weight_decay=decay,
             )
 

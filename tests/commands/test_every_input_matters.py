@@ -124,6 +124,8 @@ TRAIN_CHANGES = {
     "batch_size": "4",
     "batch": None,  # given for one contestant below: a file that has both keys is refused
     "learning_rate": "1e-3",
+    "muon_rate": "2.0",
+    "table_rate": "2.0",
     "optimizer": "muon",
     "schedule": "linear",
     "warmdown_fraction": "0.5",

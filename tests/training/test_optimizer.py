@@ -170,3 +170,28 @@ def test_muons_kernels_move_nothing_for_a_gradient_of_zero():
     before = optimizers.weights.clone()
     optimizers.step(1e-2, torch.zeros_like(before))
     assert torch.equal(optimizers.weights, before)
+
+
+@pytest.mark.parametrize("num_shares", [1, 3])
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+def test_each_rate_moves_its_own_group_and_no_other(optimizer, num_shares):
+    """The first step from zero moments is proportional to the rate, but for the decay, which is off here."""
+
+    def moved(**rates):
+        torch.manual_seed(5)
+        model = MiniGPT(tiny_model(11))
+        optimizers = Optimizers(model, TrainConfig(optimizer=optimizer, weight_decay=0.0, **rates))
+        before = optimizers.weights.clone()
+        optimizers.step(1e-2, torch.randn_like(before), _all_of, num_shares)
+        layout = optimizers.layout
+        sizes = layout.num_hidden, layout.num_decayed - layout.num_hidden, layout.size - layout.num_decayed
+        return (optimizers.weights - before).split(sizes)
+
+    plain, changed = moved(), moved(muon_rate=2.0, table_rate=3.0)
+    for own, other, ratio in zip(plain, changed, (2.0 if optimizer == "muon" else 1.0, 3.0, 1.0), strict=True):
+        torch.testing.assert_close(other, ratio * own, rtol=1e-3, atol=1e-6)
+
+
+def _all_of(work):
+    for part in work:
+        part()

@@ -110,7 +110,9 @@ def test_a_resumed_run_equals_an_uninterrupted_one(house, uninterrupted, tmp_pat
     assert_same_run(tmp_path, uninterrupted)
 
 
-MODERN = {"optimizer": "muon", "schedule": "linear", "order": "epochs", "ema_decay": 0.9}
+MODERN = {
+    "optimizer": "muon", "schedule": "linear", "order": "epochs", "ema_decay": 0.9, "muon_rate": 2.0, "table_rate": 3.0,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -530,6 +532,7 @@ def test_a_configuration_is_built_from_plain_values():
         {"beta2": -0.1}, {"gradient_clip": 0.0}, {"min_learning_rate_ratio": 1.1}, {"val_every_fraction": 0.0},
         {"val_characters": 0}, {"weight_decay": -1.0}, {"seed": -1}, {"num_threads": 0}, {"log_every_steps": 0},
         {"checkpoint_every_seconds": -1.0}, {"ema_decay": 1.0}, {"warmdown_fraction": 0.0},
+        {"muon_rate": 0.0}, {"muon_rate": math.inf}, {"table_rate": -1.0}, {"table_rate": 1e5},
     ],
 )  # fmt: skip
 def test_settings_out_of_range_are_refused_by_name(changes):
