@@ -122,7 +122,7 @@ bench-train: $(READY) ## tokens/s of training next to nanoGPT; NANOGPT=folder RE
 speedrun: $(READY) ## seconds to nanoGPT's val loss, next to nanoGPT; TEXT=path NANOGPT=folder SEEDS=3 PRESETS=modern MODERN="steps=300" TARGET= SLICE= THREADS=
 	@$(RUN) speedrun
 
-ablate: $(READY) ## what each part of the modern preset is worth; CONTESTANT= UNIT=seconds AMOUNT=40 SEEDS=3
+ablate: $(READY) ## what each part of the modern preset is worth; CONTESTANT= UNIT=seconds AMOUNT=40 SEEDS=3 ONLY=beta1,table_rate
 	@$(RUN) ablate
 
 test: $(DEV) ## the tests

@@ -1,7 +1,8 @@
 """What each part of the modern preset is worth, at equal training seconds: gpt2, modern, modern without one of its
 parts, and modern with one that is none of its parts.
 
-`--unit steps` holds the steps equal instead: for a machine whose speed others change.
+`--unit steps` or `--unit flops` holds these equal instead: for a machine whose speed others change.
+`--only "beta1,table_rate"` trains those variants and modern alone. The interval is Student's t over the seeds.
 
 Seeds go round the variants, so that a machine that slows down slows down for all. Finished runs are kept: what is
 interrupted, or limited by --limit, goes on where it stopped.
@@ -14,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from compare import cli
+from compare.certainty.intervals import t_quantile
 from compare.grids.runner import inputs_of_run
 from compare.options import whole
 from compare.steps import Steps
 from compare.table import as_text
+from data.config import did_you_mean, require
 from data.errors import DataError
 from data.files import read_json, write_json
 from data.inputs import is_sealed, seal
@@ -27,7 +30,7 @@ from model.settings import PRESET_SETTINGS, SWITCHES, Budget, TrainConfig
 from model.train import train
 
 GPT2, MODERN = "gpt2", "modern"
-OTHERS = {"order": "epochs", "ema_decay": 0.98}
+OTHERS = {"order": "epochs", "ema_decay": 0.98, "muon_rate": 2.0, "table_rate": 4.0, "beta1": 0.8}
 """Settings of the train block that are no part of the preset, to be tried next to it."""
 
 
@@ -52,7 +55,7 @@ def variants() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
 
 def table(results: dict[str, dict[str, Any]]) -> str:
     """Mean and standard deviation over the seeds, and the mean difference to modern on the seeds that both have."""
-    cells = [["variant", "seeds", "val sample bits/char", "sd", "vs modern", "steps"]]
+    cells = [["variant", "seeds", "val sample bits/char", "sd", "vs modern", "95 % interval", "steps"]]
     for name in variants():
         own = {key.split("|")[1]: value for key, value in results.items() if key.split("|")[0] == name}
         if not own:
@@ -66,8 +69,35 @@ def table(results: dict[str, dict[str, Any]]) -> str:
         spread = f"{statistics.stdev(bits):.4f}" if len(bits) > 1 else "-"
         steps = round(statistics.mean(value["steps"] for value in own.values()))
         difference = f"{statistics.mean(pairs):+.4f}" if pairs else "-"
-        cells.append([name, str(len(bits)), f"{statistics.mean(bits):.4f}", spread, difference, f"{steps:,}"])
+        mean = f"{statistics.mean(bits):.4f}"
+        cells.append([name, str(len(bits)), mean, spread, difference, interval_of(pairs), f"{steps:,}"])
     return as_text(cells)
+
+
+def interval_of(differences: Sequence[float]) -> str:
+    """The 95 % interval of the mean of `differences`, by Student's t; unknown with fewer than two.
+
+    >>> interval_of([0.01, 0.02, 0.03])
+    '-0.0048 to +0.0448'
+    """
+    if len(differences) < 2 or not any(differences):
+        return "-"
+    half = t_quantile(len(differences) - 1) * statistics.stdev(differences) / len(differences) ** 0.5
+    mean = statistics.mean(differences)
+    return f"{mean - half:+.4f} to {mean + half:+.4f}"
+
+
+def chosen(only: str) -> list[str]:
+    """modern and those variants that change one of the parts named in `only`, comma-separated; all where it is empty.
+
+    Raises ConfigError for a part that does not exist.
+    """
+    if not only:
+        return list(variants())
+    by_part = {variant.split()[-1]: variant for variant in variants()}
+    for part in only.split(","):
+        require(part in by_part, f"--only: no part {part!r}{did_you_mean(part, list(by_part))}")
+    return list(dict.fromkeys([MODERN, *(by_part[part] for part in only.split(","))]))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -75,11 +105,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = cli.parser(__doc__)
     parser.set_defaults(config="demo")
     parser.add_argument("--contestant", default="char", help="whose tokenizer, model and training settings to take")
-    parser.add_argument("--unit", choices=("seconds", "steps"), default="seconds", help="what one run may spend")
-    parser.add_argument("--amount", type=whole(Range(1, 10**9)), default=40, help="how many of them")
+    parser.add_argument(
+        "--unit", choices=("seconds", "steps", "flops"), default="seconds", help="what one run may spend"
+    )
+    parser.add_argument("--amount", type=whole(Range(1, 10**18)), default=40, help="how many of them")
     parser.add_argument("--seeds", type=whole(Range(1, 1000)), default=3)
     parser.add_argument("--limit", type=whole(Range(0, 10**9)), default=10_000, help="runs to train now, at most")
+    parser.add_argument("--only", default="", help="parts to try, comma-separated; all by default")
     arguments = parser.parse_args(argv)
+    names = chosen(arguments.only)
     experiment = cli.experiment_of(arguments)
     name = experiment.contestant(arguments.contestant).name
     steps = Steps(experiment, echo=lambda line: None)
@@ -89,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     results: dict[str, dict[str, Any]] = {}
     limit = arguments.limit
     for seed in range(1, arguments.seeds + 1):
-        for variant in variants():
+        for variant in names:
             key = f"{variant}|{seed}"
             spec = spec_of(steps, name, variant, budget, seed)
             inputs = inputs_of_run(spec)

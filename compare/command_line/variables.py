@@ -65,7 +65,13 @@ VALUES = {
         "SLICE": "--slice",
         "THREADS": "--threads",
     },
-    "ablate": {"CONTESTANT": "--contestant", "UNIT": "--unit", "AMOUNT": "--amount", "SEEDS": "--seeds"},
+    "ablate": {
+        "CONTESTANT": "--contestant",
+        "UNIT": "--unit",
+        "AMOUNT": "--amount",
+        "SEEDS": "--seeds",
+        "ONLY": "--only",
+    },
 }
 """Command -> variable -> the option that takes its value as it is."""
 

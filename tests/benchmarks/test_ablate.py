@@ -1,6 +1,9 @@
 """bench/ablate.py: every part is left out once, and the table compares equal seeds."""
 
-from bench.ablate import OTHERS, table, variants
+import pytest
+
+from bench.ablate import OTHERS, chosen, interval_of, table, variants
+from data.errors import ConfigError
 from model.settings import PRESET_SETTINGS, SWITCHES, MiniGPTConfig, TrainConfig
 
 
@@ -32,5 +35,18 @@ def test_the_table_takes_differences_on_the_seeds_that_both_have():
     }  # fmt: skip
     header, gpt2, modern = (line.split() for line in table(results).splitlines())
     assert header[0] == "variant"
-    assert gpt2 == ["gpt2", "2", "3.1000", "0.1414", "+0.5000", "11"]
-    assert modern == ["modern", "1", "2.5000", "-", "+0.0000", "8"]
+    assert gpt2 == ["gpt2", "2", "3.1000", "0.1414", "+0.5000", "-", "11"]
+    assert modern == ["modern", "1", "2.5000", "-", "+0.0000", "-", "8"]
+
+
+def test_the_interval_is_students_t_over_the_seeds():
+    # Three differences: mean 0.02, sd 0.01, t with two degrees of freedom 4.3027.
+    assert interval_of([0.01, 0.02, 0.03]) == "-0.0048 to +0.0448"
+    assert interval_of([0.01]) == interval_of([0.0, 0.0]) == "-"
+
+
+def test_named_parts_alone_are_trained_next_to_modern():
+    assert chosen("") == list(variants())
+    assert chosen("beta1,optimizer") == ["modern", "modern + beta1", "modern - optimizer"]
+    with pytest.raises(ConfigError, match="no part 'beta2'"):
+        chosen("beta2")
