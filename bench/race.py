@@ -2,7 +2,7 @@
 
 Every contestant is a process of its own and trains for a slice, is evaluated, and waits for its next turn; what the
 machine does to one it does to all. Evaluation is not counted. The measure is the same for all: mean nats per character
-over every fourth window of the val text, of nanoGPT's 64 characters, so that none sees more context.
+over the whole val text, in windows of nanoGPT's 64 characters, so that none sees more context.
 """
 
 import dataclasses
@@ -41,8 +41,6 @@ _STEPS_AND_RATES: dict[str, dict[str, Any]] = {
 }
 OURS = {name: own | with_preset({"preset": name}, own)[1] for name, own in _STEPS_AND_RATES.items()}
 EVALUATION_WINDOWS = 64  # at once
-EVALUATION_STRIDE = 4
-"""Every how many-th window of val is evaluated: 28,000 characters of tiny Shakespeare, where nanoGPT samples 15,000."""
 Evaluate = Callable[[], float]
 
 
@@ -86,16 +84,17 @@ def ids_of(task: Task) -> tuple[torch.Tensor, torch.Tensor, int]:
 
 
 def val_loss(loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ids: torch.Tensor, block_size: int) -> float:
-    """Mean nats over every EVALUATION_STRIDE-th of the windows side by side; what is less than a window is left out."""
-    num_windows = (len(ids) - 1) // block_size
-    inputs = ids[: num_windows * block_size].view(num_windows, block_size)[::EVALUATION_STRIDE].contiguous()
-    targets = ids[1 : num_windows * block_size + 1].view(num_windows, block_size)[::EVALUATION_STRIDE].contiguous()
-    total = 0.0
+    """Mean nats over every character of `ids` but the first, in windows side by side; the last one may be shorter."""
+    num_targets = len(ids) - 1
+    border = num_targets // block_size * block_size
+    inputs, targets = (ids[shift : shift + border].view(-1, block_size) for shift in (0, 1))
+    parts = (
+        list(zip(inputs.split(EVALUATION_WINDOWS), targets.split(EVALUATION_WINDOWS), strict=True)) if border else []
+    )
+    if border < num_targets:
+        parts.append((ids[None, border:-1], ids[None, border + 1 :]))
     with torch.no_grad():
-        for part in range(0, len(inputs), EVALUATION_WINDOWS):
-            rows = slice(part, part + EVALUATION_WINDOWS)
-            total += loss(inputs[rows], targets[rows]).item() * len(inputs[rows])
-    return total / len(inputs)
+        return sum(loss(*part).item() * part[1].numel() for part in parts) / num_targets
 
 
 def nanogpt_steps(task: Task, seed: int, folder: str) -> tuple[Iterator[None], Evaluate]:

@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=whole(Range(1, 1000)), default=3, help="how many seeds (%(default)s)")
     parser.add_argument("--threads", type=whole(Range(1, 1024)), default=torch.get_num_threads())
     parser.add_argument(
-        "--slice", type=number(Range(0.001, 10**6)), default=0.5, help="seconds of training between evaluations"
+        "--slice", type=number(Range(0.001, 10**6)), default=2.0, help="seconds of training between evaluations"
     )
     parser.add_argument(
         "--limit", type=number(Range(0.001, 10**9)), default=float("inf"), help="seconds of training a run, at most"

@@ -58,22 +58,24 @@ def test_every_contestant_learns_in_slices_until_its_steps_are_spent(maker, argu
     assert losses[-1] < 3.4
 
 
-def test_the_ruler_is_the_mean_loss_of_every_fourth_window():
+@pytest.mark.parametrize("length", [5, 9, 8 * 70 + 1, 8 * 278 + 6])  # less than a window, whole ones, and a rest
+def test_the_figure_is_the_mean_loss_of_every_character_but_the_first(length):
     torch.manual_seed(0)
     model = MiniGPT(MiniGPTConfig(7, **SMALL)).eval()
-    ids = torch.randint(7, (8 * 278 + 6,))  # more windows than are evaluated at once, and a rest
-    wanted = []
+    ids = torch.randint(7, (length,))
+    total, seen = 0.0, []
     with torch.no_grad():
-        for begin in range(0, 8 * 278, 4 * 8):
-            logits = model(ids[None, begin : begin + 8])[0]
-            wanted.append(torch.nn.functional.cross_entropy(logits, ids[begin + 1 : begin + 9]).item())
-    assert len(wanted) == 70
-    assert val_loss(model.loss, ids, 8) == pytest.approx(sum(wanted) / 70, rel=1e-5)
-    seen = []
-    val_loss(
-        lambda inputs, targets: seen.append(inputs.is_contiguous() and targets.is_contiguous()) or inputs.sum(), ids, 8
-    )
-    assert all(seen)  # nanoGPT views its targets as flat
+        for begin in range(0, length - 1, 8):
+            window, targets = ids[begin : min(begin + 8, length - 1)], ids[begin + 1 : begin + 9]
+            total += torch.nn.functional.cross_entropy(model(window[None])[0], targets, reduction="sum").item()
+
+    def loss(inputs, targets):
+        assert inputs.is_contiguous() and targets.is_contiguous()  # nanoGPT views its targets as flat
+        seen.append(targets.numel())
+        return model.loss(inputs, targets)
+
+    assert val_loss(loss, ids, 8) == pytest.approx(total / (length - 1), rel=1e-5)
+    assert sum(seen) == length - 1
 
 
 def test_both_are_measured_on_the_same_characters():
