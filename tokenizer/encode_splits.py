@@ -18,6 +18,7 @@ from data.splits import Split
 from tokenizer.base import Int64Array, Tokenizer, prefix_of, separator_of, token_lengths
 
 MANIFEST = "manifest.json"
+_CHECKED_AT_ONCE = 1 << 18  # ids: as Python's numbers and strings they take many times their own memory
 _SHOWN_BEFORE, _SHOWN_BEHIND = 10, 20  # characters around the first difference of a failed round trip
 ENCODER_VERSION = 1
 """Of how ids follow from text and tokenizer, and of what the manifest holds. It goes up with every change of the
@@ -86,27 +87,59 @@ def encode_split(
             f"{split.name}: the tokenizer's document offsets do not cover its ids; nothing was written"
         )
     for number, document in enumerate(documents):
-        _check_round_trip(split.name, number, document, ids[offsets[number] : offsets[number + 1]].tolist(), tokenizer)
-    num_chars, num_bytes = token_lengths(tokenizer, ids, offsets)
-    for what, table, lengths, wanted in (
-        ("characters", "token_num_chars", num_chars, len(split.text)),
-        ("bytes", "token_num_bytes", num_bytes, len(split.text.encode("utf-8"))),
+        _check_round_trip(split.name, number, document, ids[offsets[number] : offsets[number + 1]], tokenizer)
+    wanted_lengths = (
+        ("characters", "token_num_chars", len(split.text)),
+        ("bytes", "token_num_bytes", _num_utf8_bytes(split.text)),
+    )
+    for (what, table, wanted), (total, least) in zip(
+        wanted_lengths, _total_lengths(tokenizer, ids, offsets), strict=True
     ):
-        if int(lengths.sum()) != wanted or (len(lengths) and lengths.min() < 0):
+        if total != wanted or least < 0:
             raise TokenizerError(
-                f"{split.name}: the tokens' lengths add up to {lengths.sum()} {what}, the text has {wanted}; "
+                f"{split.name}: the tokens' lengths add up to {total} {what}, the text has {wanted}; "
                 f"the tokenizer's {table} is wrong, nothing was written"
             )
     return torch.from_numpy(np.ascontiguousarray(ids, dtype=np.int64)), offsets
 
 
-def _check_round_trip(split: str, number: int, document: str, ids: list[int], tokenizer: Tokenizer) -> None:
+def _total_lengths(tokenizer: Tokenizer, ids: Int64Array, offsets: Int64Array) -> list[tuple[int, int]]:
+    """The characters of all tokens and the fewest that one has, then the same of their bytes; some ids at a time."""
+    totals = [(0, 0), (0, 0)]
+    for first in range(0, len(ids), _CHECKED_AT_ONCE):
+        some = ids[first : first + _CHECKED_AT_ONCE]
+        begin, end = np.searchsorted(offsets, (first, first + len(some)))
+        begins = offsets[begin:end] - first  # of the documents that begin among them
+        lengths = token_lengths(tokenizer, some, np.append(begins, len(some)))
+        totals = [
+            (total + int(found.sum()), min(least, int(found.min())))
+            for (total, least), found in zip(totals, lengths, strict=True)
+        ]
+    return totals
+
+
+def _num_utf8_bytes(text: str) -> int:
+    """The bytes of `text` as UTF-8, without all of them in memory at once."""
+    if text.isascii():
+        return len(text)
+    step = 1 << 22
+    return sum(len(text[first : first + step].encode("utf-8")) for first in range(0, len(text), step))
+
+
+def _check_round_trip(split: str, number: int, document: str, ids: Int64Array, tokenizer: Tokenizer) -> None:
     """Raise TokenizerError with the first difference unless the bytes of `ids` are the document's, and nothing else."""
     prefix = prefix_of(tokenizer)
-    raw = tokenizer.decode_bytes(ids)
-    if raw == (prefix + document if ids else document).encode("utf-8"):
+    wanted = memoryview((prefix + document if len(ids) else document).encode("utf-8"))
+    place = 0
+    for first in range(0, len(ids), _CHECKED_AT_ONCE):
+        raw = tokenizer.decode_bytes(ids[first : first + _CHECKED_AT_ONCE].tolist())
+        if raw != wanted[place : place + len(raw)]:
+            place = -1
+            break
+        place += len(raw)
+    if place == len(wanted):
         return
-    decoded = raw.decode("utf-8", "replace")
+    decoded = tokenizer.decode_bytes(ids.tolist()).decode("utf-8", "replace")
     if decoded.startswith(prefix):
         decoded = decoded[len(prefix) :]
     place = _first_difference(decoded, document)
@@ -167,7 +200,7 @@ def write_encoded(
         described[name] = {
             "num_tokens": len(ids),
             "num_chars": len(split.text),
-            "num_bytes": len(split.text.encode("utf-8")),
+            "num_bytes": _num_utf8_bytes(split.text),
             "num_documents": len(offsets) - 1,
             "text_sha256": split.sha256,
             "borders_sha256": borders_sha256(split.document_offsets),

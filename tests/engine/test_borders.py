@@ -16,7 +16,9 @@ from tokenizer.engine.borders import (
     first_marked,
     list_ends,
     mark_borders,
+    num_up_to,
     quick_class,
+    taken_together,
 )
 from tokenizer.engine.cuts import NEVER, Cuts
 from tokenizer.engine.scan import PATTERN_NUMBERS, character_classes, quick_classes, scan
@@ -44,15 +46,16 @@ texts = st.one_of(telling, snippets, ascii_runs, st.text(max_size=30))
 def borders_of(raw: bytes, pattern: int, start: int, end: int, *, dirty: int = 0, cuts: Cuts = NEVER) -> list[int]:
     """What is marked of the span [start, end), counted from the start; the room holds `dirty` bytes from before."""
     text = np.frombuffer(bytearray(raw + bytes(16)), dtype=np.uint8)  # writable, as the kernels are compiled for
-    cutter = cutter_for(np.array([[start, end]], dtype=np.int64), pattern, cuts)
+    spans = np.array([[start, end]], dtype=np.int64)
+    cutter = cutter_for(spans, pattern, cuts)
     marks = cutter.marks
     marks[:], cutter.kinds[:] = dirty, dirty
-    mark_borders(text, start, end, cutter)
+    mark_borders(text, start, spans, cutter)
     size = end - start
     assert set(marks[1 : size + 1].tolist()) <= {0, 1}, "a doubt is left"
     marked = (np.flatnonzero(marks[1 : size + 1]) + 1).tolist()
     marks[:], cutter.kinds[:] = dirty, dirty
-    count = list_ends(text, start, end, cutter)
+    count = list_ends(text, start, spans, cutter)
     assert (cutter.ends[:count] - start).tolist() == marked
     return marked
 
@@ -177,3 +180,31 @@ def test_room_for_the_longest_span() -> None:
     nothing = cutter_for(np.zeros((0, 2), dtype=np.int64), WHOLE, NEVER)
     for array in (nothing.marks, nothing.marks_at, nothing.kinds):
         assert not array.any()
+
+
+@pytest.mark.parametrize("pattern", SCANNED)
+@examples(200)
+@given(documents=st.lists(texts, max_size=8), skipped=st.integers(0, 3))
+def test_spans_taken_together_are_as_by_themselves(pattern: SplitPattern, documents: list[str], skipped: int) -> None:
+    raws = [document.encode() for document in ["\u00e9" * skipped, *documents, "a"]]
+    wanted = [[len(pretoken.encode()) for pretoken in pretokenize(document, pattern)] for document in documents]
+    ends = np.cumsum(list(map(len, raws)), dtype=np.int64)
+    spans = np.stack([ends[:-1], ends[1:]], axis=1)[: len(documents)]
+    if not documents:
+        return
+    assert taken_together(spans, 0) == len(spans)
+    text = np.frombuffer(bytearray(b"".join(raws) + bytes(16)), dtype=np.uint8)
+    cutter = cutter_for(spans, PATTERN_NUMBERS[pattern], NEVER)
+    cutter.marks[:], cutter.kinds[:] = 255, 255
+    count = list_ends(text, int(ends[0]), spans, cutter)
+    assert np.diff(cutter.ends[:count], prepend=ends[0]).tolist() == [size for sizes in wanted for size in sizes]
+
+
+def test_spans_are_taken_together_while_they_are_neighbours_and_short() -> None:
+    spans = np.array([[0, 5], [5, 5], [5, 9], [10, 12], [12, 12 + (1 << 16)], [12 + (1 << 16), 99_999]], dtype=np.int64)
+    assert [taken_together(spans, first) for first in range(6)] == [3, 3, 3, 4, 5, 6]
+
+
+def test_number_of_ends_up_to_a_place() -> None:
+    ends = np.array([2, 3, 7], dtype=np.int64)
+    assert [num_up_to(ends, place) for place in (0, 2, 3, 6, 7, 9)] == [0, 1, 2, 2, 3, 3]

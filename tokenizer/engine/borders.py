@@ -32,6 +32,7 @@ WHOLE, CUTS = -1, -2  # beside scan.PATTERN_NUMBERS: a span is one pretoken; cut
 _BORDER, _DOUBT = np.uint8(1), np.uint8(2)
 _DOUBTS = np.uint64(0x0202020202020202)
 _BLANK = 0x20
+_TOGETHER = 1 << 16  # bytes: short spans are marked so many at a time
 _LETTER, _NUMBER, _SPACE, _ASK = np.uint8(LETTER), np.uint8(NUMBER), np.uint8(SPACE), np.uint8(ASK)
 
 
@@ -48,13 +49,13 @@ class Cutter(NamedTuple):
     """With `contexts` the tables of cuts.Cuts, for CUTS."""
     contexts: ContextArray
     marks: UInt8Array
-    """Room for a mark at each byte of a span, and 80 bytes more."""
+    """Room for a mark at each byte of the spans that are taken together, and 80 bytes more."""
     marks_at: UInt64Array
     """The same memory, eight marks at a time."""
     ends: Int64Array
-    """Room for where each pretoken of a span ends."""
+    """Room for where each of their pretokens ends."""
     kinds: UInt8Array
-    """Room for the class of each byte of a span, and one more."""
+    """Room for the class of each of their bytes, and one more."""
 
 
 def cutter_for(spans: Int64Array, pattern: int, cuts: Cuts) -> Cutter:
@@ -65,6 +66,7 @@ def cutter_for(spans: Int64Array, pattern: int, cuts: Cuts) -> Cutter:
             f"{longest:,} bytes of text in a row have no place to cut, and at most {MOST_BYTES_OF_ONE:,} are possible; "
             "divide the text into documents"
         )
+    longest = max(longest, min(_TOGETHER, int((spans[:, 1] - spans[:, 0]).sum())))
     marks, kinds = np.zeros(longest + 80, dtype=np.uint8), np.zeros(longest + 1, dtype=np.uint8)
     quick = quick_classes(max(pattern, 0))
     tables = character_classes(), cuts.joins, cuts.contexts
@@ -92,12 +94,29 @@ def first_marked(word: np.uint64) -> np.int64:
 
 
 @kernel
-def list_ends(text: UInt8Array, start: int, end: int, cutter: Cutter) -> int:
-    """Write where each pretoken of the span [start, end) ends into cutter.ends; their number. The span is not empty."""
-    mark_borders(text, start, end, cutter)
+def taken_together(spans: Int64Array, first: int) -> int:
+    """The end of the spans from `first` on that are marked at once: neighbours in the text, and not too long.
+
+    A document is a span of its own and often short, and to begin with a span costs as much as hundreds of bytes.
+    """
+    last = first + 1
+    while last < len(spans) and spans[last, 0] == spans[last - 1, 1] and spans[last, 1] - spans[first, 0] <= _TOGETHER:
+        last += 1
+    return last
+
+
+@kernel
+def list_ends(text: UInt8Array, start: int, spans: Int64Array, cutter: Cutter) -> int:
+    """Write where each pretoken from `start`, a border in the first of `spans`, to their end ends into cutter.ends.
+
+    `spans` (S, 2) are neighbours (`taken_together`). The answer is the number of pretokens.
+    """
+    size = spans[-1, 1] - start
+    if size == 0:
+        return 0
+    mark_borders(text, start, spans, cutter)
     marks, marks_at, ends = cutter.marks, cutter.marks_at, cutter.ends
-    size = end - start
-    marks[size + 1 : size + 80] = 0  # 64 marks are read at any place of the span
+    marks[size + 1 : size + 80] = 0  # 64 marks are read at any place of the spans
     count = 0
     for k in range(1, size + 1, 64):
         # Eight times eight marks, each 0 or 1, become the bits of one word.
@@ -113,13 +132,13 @@ def list_ends(text: UInt8Array, start: int, end: int, cutter: Cutter) -> int:
 
 
 @kernel
-def mark_borders(text: UInt8Array, start: int, end: int, cutter: Cutter) -> None:
-    """Set cutter.marks[k] to 1 where a pretoken of the span [start, end) begins at byte start + k, to 0 elsewhere.
+def mark_borders(text: UInt8Array, start: int, spans: Int64Array, cutter: Cutter) -> None:
+    """Set cutter.marks[k] to 1 where a pretoken of `spans` begins at byte start + k, to 0 elsewhere.
 
-    The start itself is a border and not marked; the end is marked, so that every search ends there.
+    The start itself is a border and not marked; every end of a span is marked, so that every search ends there.
     """
     pattern, quick, classes, marks = cutter.pattern, cutter.quick, cutter.classes, cutter.marks
-    size = end - start
+    size = spans[-1, 1] - start
     if pattern == CUTS:
         # A question about each place: four bytes around it against the tables of the vocabulary.
         for k in range(1, size):
@@ -128,14 +147,17 @@ def mark_borders(text: UInt8Array, start: int, end: int, cutter: Cutter) -> None
         marks[:size] = 0
         if pattern == GPT4:
             # This pattern looks further than to the neighbours, so the scanner goes from border to border.
-            i = next_end(text, start, end, pattern, quick, classes)
-            while i < end:
-                marks[i - start] = _BORDER
-                i = next_end(text, i, end, pattern, quick, classes)
+            i = start
+            for end in spans[:, 1]:
+                while i < end:
+                    i = next_end(text, i, end, pattern, quick, classes)
+                    marks[i - start] = _BORDER
     else:
-        _mark_neighbours(text[start:end], pattern == GPT2, marks, cutter.kinds)
-        _settle_doubts(text, start, end, cutter)
-    marks[size] = _BORDER
+        _mark_neighbours(text[start : start + size], pattern == GPT2, marks, cutter.kinds)
+        _set_apart(start, spans, marks, cutter.kinds)
+        _settle_doubts(text, start, spans, cutter)
+    for end in spans[:, 1]:
+        marks[end - start] = _BORDER
 
 
 @inlined
@@ -176,16 +198,32 @@ def _mark_neighbours(text: UInt8Array, is_gpt2: bool, marks: UInt8Array, kinds: 
 
 
 @kernel
-def _settle_doubts(text: UInt8Array, start: int, end: int, cutter: Cutter) -> None:
+def _set_apart(start: int, spans: Int64Array, marks: UInt8Array, kinds: UInt8Array) -> None:
+    """Where one of `spans` ends and the next one begins, mark the two as if nothing were behind and before them."""
+    size, begin = spans[-1, 1] - start, 0
+    for span in range(len(spans) - 1):
+        end = spans[span, 1] - start
+        if begin < end < size:
+            # The last character: a space there is no more than the end of its run.
+            if kinds[end - 1] == SPACE:
+                marks[end - 1] = np.uint8((begin == end - 1) | (kinds[max(end - 2, 0)] != SPACE))
+            # The first one of the next span.
+            in_doubt = (kinds[end] == ASK) | ((kinds[end] == SPACE) & (kinds[end + 1] == ASK))
+            marks[end] = _BORDER | (np.uint8(in_doubt) << 1)
+        begin = max(end, 0)
+
+
+@kernel
+def _settle_doubts(text: UInt8Array, start: int, spans: Int64Array, cutter: Cutter) -> None:
     """Replace every doubt by what the full scanner says.
 
     Invariant: `settled` is a true border, and no doubt is left before it. The marks between it and the next doubt are
     true, so the pretoken that reaches this doubt begins at the last of them.
     """
     marks, marks_at = cutter.marks, cutter.marks_at
-    size = end - start
-    marks[size : size + 8] = 0  # so that eight marks can be read at any place of the span
-    settled = k = 0
+    size = spans[-1, 1] - start
+    marks[size : size + 8] = 0  # so that eight marks can be read at any place of the spans
+    settled = k = span = 0
     while k < size:
         # The next doubt, eight bytes at a time: most text has none.
         doubts = (marks_at[k] & _DOUBTS) >> np.uint64(1)
@@ -194,15 +232,33 @@ def _settle_doubts(text: UInt8Array, start: int, end: int, cutter: Cutter) -> No
             continue
         k += first_marked(doubts)
 
+        # In which span is it? Its pretoken begins no earlier than that span.
+        while spans[span, 1] - start <= k:
+            settled = max(settled, spans[span, 1] - start)
+            span += 1
+
         # Back to where its pretoken begins, and from there as far as the scanner says.
         first = k
         while first > settled and (first == k or not marks[first] & _BORDER):
             first -= 1
-        settled = pretoken_end(text, start + first, end, cutter.pattern, cutter.classes) - start
+        settled = pretoken_end(text, start + first, spans[span, 1], cutter.pattern, cutter.classes) - start
 
         # What was marked inside was wrong.
         marks[first] &= _BORDER
         for inside in range(first + 1, settled):
             marks[inside] = 0
-        marks[settled] |= _BORDER  # at the end of the span as well
+        marks[settled] |= _BORDER  # at the end of the spans as well
         k = settled
+
+
+@inlined
+def num_up_to(ends: Int64Array, place: int) -> int:
+    """How many of the rising `ends` are not beyond `place`."""
+    low, high = 0, len(ends)
+    while low < high:
+        middle = (low + high) >> 1
+        if ends[middle] <= place:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -10,7 +10,7 @@ import numpy as np
 
 from data.errors import TokenizerError
 from tokenizer.base import Int32Array, Int64Array, UInt8Array, UInt64Array
-from tokenizer.engine.borders import CUTS, Cutter, cutter_for, list_ends
+from tokenizer.engine.borders import CUTS, Cutter, cutter_for, list_ends, num_up_to, taken_together
 from tokenizer.engine.cuts import Cuts
 from tokenizer.engine.intern import TextBytes, in_threads, shares_of
 from tokenizer.engine.jit import inlined, kernel
@@ -142,9 +142,9 @@ def _encode_spans(
     span, i, used, pooled, filled = progress.span, progress.i, progress.used, progress.pooled, progress.filled
     group, room = room_for_group(), room_for_pieces()
     while span < len(spans):
-        # Find all pretokens of the span first: that is work on many bytes at once.
-        end = spans[span, 1]
-        count = list_ends(laid_out.text, i, end, cutter) if i < end else 0
+        # Find all pretokens of some spans first: that is work on many bytes at once.
+        last = taken_together(spans, span)
+        count = list_ends(laid_out.text, i, spans[span:last], cutter)
         for first in range(0, count, GROUP):
             ends = cutter.ends[first : min(first + GROUP, count)]
             # A whole group has to find room: a row for each pretoken, and in the pool an id for each byte.
@@ -160,10 +160,16 @@ def _encode_spans(
                     return Progress(_UNKNOWN, span, start, used, pooled, filled)
                 pooled += _enter_ids(rows, group.rows[k], pool, pooled, found)
             used += num_new
-            filled = _copy_ids(rows, group.rows[: len(ends)], pool, written.ids, written.pairs, filled)
-            i = ends[-1]
-        written.span_ends[span] = filled
-        span += 1
+            i, copied = ends[-1], 0
+            while span < last and spans[span, 1] <= i:
+                # A span ends inside the group, or with it.
+                upto = num_up_to(ends, spans[span, 1])
+                filled = _copy_ids(rows, group.rows[copied:upto], pool, written.ids, written.pairs, filled)
+                written.span_ends[span], copied = filled, upto
+                span += 1
+            filled = _copy_ids(rows, group.rows[copied : len(ends)], pool, written.ids, written.pairs, filled)
+        written.span_ends[span:last] = filled  # only empty ones are left
+        span = last
         if span < len(spans):
             i = spans[span, 0]
     return Progress(_DONE, span, i, used, pooled, filled)

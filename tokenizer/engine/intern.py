@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from data.errors import TokenizerError
 from tokenizer.base import Int32Array, Int64Array, UInt8Array, UInt64Array
 from tokenizer.bytelevel import utf8
-from tokenizer.engine.borders import Cutter, cutter_for, eight_at_a_time, list_ends
+from tokenizer.engine.borders import Cutter, cutter_for, eight_at_a_time, list_ends, num_up_to, taken_together
 from tokenizer.engine.cuts import NEVER, Cuts, UInt16Array
 from tokenizer.engine.jit import kernel
 from tokenizer.engine.pretoken_map import (
@@ -263,9 +263,9 @@ def _intern(
     span, i, used, filled = progress.span, progress.i, progress.used, progress.filled
     group = room_for_group()
     while span < len(spans):
-        # Find all pretokens of the span first: that is work on many bytes at once.
-        end = spans[span, 1]
-        count = list_ends(laid_out.text, i, end, cutter) if i < end else 0
+        # Find all pretokens of some spans first: that is work on many bytes at once.
+        last = taken_together(spans, span)
+        count = list_ends(laid_out.text, i, spans[span:last], cutter)
         for first in range(0, count, GROUP):
             ends = cutter.ends[first : min(first + GROUP, count)]
             if used + GROUP > most_rows:
@@ -276,10 +276,14 @@ def _intern(
                 start = i if k == 0 else ends[k - 1]
                 table.starts[used], table.lengths[used] = start, ends[k] - start
                 used += 1
-            filled = _count(rows, group.rows[: len(ends)], sequence, filled)
             i = ends[-1]
-        span_ends[span] = filled
-        span += 1
+            while span < last and spans[span, 1] <= i:
+                # A span ends inside the group, or with it.
+                span_ends[span] = filled + (num_up_to(ends, spans[span, 1]) if len(sequence) else 0)
+                span += 1
+            filled = _count(rows, group.rows[: len(ends)], sequence, filled)
+        span_ends[span:last] = filled  # only empty ones are left
+        span = last
         if span < len(spans):
             i = spans[span, 0]
     return Progress(span, i, used, filled)
