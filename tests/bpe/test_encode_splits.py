@@ -16,6 +16,7 @@ import torch
 from data.errors import DataError, TokenizerError
 from data.layout import Layout
 from data.splits import Split
+from tokenizer import encode_splits
 from tokenizer.base import Tokenizer
 from tokenizer.bpe import BPETokenizer
 from tokenizer.bytelevel import ByteTokenizer
@@ -487,3 +488,26 @@ def test_summarize(tmp_path: Path) -> None:
 def test_a_damaged_manifest_is_not_up_to_date(tmp_path: Path, contents: str) -> None:
     (tmp_path / "manifest.json").write_text(contents, encoding="utf-8")
     assert not is_up_to_date(tmp_path, make_splits(["a"], ["b"], ["c"]), "0" * 64)
+
+
+def test_lengths_are_added_up_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents that begin and end at the seams, empty ones, and a prefix that is no part of the text."""
+
+    class Prefixed(ByteTokenizer):
+        document_prefix = " "
+
+    tokenizer, documents = Prefixed(), ["", "ab", "c", "", "d\u00e9fg", "", ""]
+    raws = [f" {document}".encode() if document else b"" for document in documents]
+    ids = np.frombuffer(b"".join(raws), dtype=np.uint8).astype(np.int64)
+    offsets = np.cumsum([0, *map(len, raws)], dtype=np.int64)
+    for at_once in range(1, len(ids) + 2):
+        monkeypatch.setattr(encode_splits, "_CHECKED_AT_ONCE", at_once)
+        assert encode_splits._total_lengths(tokenizer, ids, offsets) == [(7, 0), (8, 0)]
+        for number, document in enumerate(documents):
+            own = ids[offsets[number] : offsets[number + 1]]
+            encode_splits._check_round_trip("train", number, document, own, tokenizer)
+            if document:
+                with pytest.raises(TokenizerError, match="does not survive"):
+                    encode_splits._check_round_trip("train", number, document + "x", own, tokenizer)
+                with pytest.raises(TokenizerError, match="does not survive"):
+                    encode_splits._check_round_trip("train", number, document[:-1], own, tokenizer)

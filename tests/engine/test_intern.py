@@ -311,3 +311,19 @@ def test_lone_surrogates_are_refused_with_their_offset(text: str) -> None:
     assert "\n" not in str(raised.value)
     with pytest.raises(TokenizerError, match="8"):
         text_bytes(["12345", text])
+
+
+@pytest.mark.parametrize("size", [module._PART_CHARACTERS - 1, module._PART_CHARACTERS, 3 * module._PART_CHARACTERS])
+@pytest.mark.parametrize("characters", ["abc ", "ab\u00e9", "a\u6771", "ab\U0001f600"])
+def test_long_documents_are_laid_out_part_by_part(characters: str, size: int) -> None:
+    documents = [(characters * size)[: size + more] for more in (0, 1)]
+    laid_out = text_bytes(documents)
+    raws = [document.encode() for document in documents]
+    assert laid_out.text[: laid_out.ends[-1]].tobytes() == b"".join(raws)
+    assert laid_out.ends.tolist() == [len(raws[0]), len(raws[0]) + len(raws[1])]
+
+
+def test_a_surrogate_in_a_late_part_is_named_by_its_place() -> None:
+    place = 2 * module._PART_CHARACTERS + 5
+    with pytest.raises(TokenizerError, match=f"{place:,}|{place}"):
+        text_bytes(["\u00e9" * place + "\ud800"])

@@ -28,13 +28,17 @@ class Cuts:
     """The tables that `may_cut` reads."""
 
     joins: UInt16Array
-    """Shape (256, 256): 0 for a pair b, c that stands in no token, 1 for one that is never cut, else 2 + a number p."""
+    """Shape (256, 256): the number of a pair b, c: 0 for one that stands in no token, 1 for one that is never cut."""
     contexts: ContextArray
-    """Shape (P, 128, 2): bit d of row a says that pair p must not be cut between a and d, both modulo 128."""
+    """Shape (P, 128, 2): bit d of row a says that pair p must not be cut between a and d, both modulo 128. So nothing
+    is set for pair 0 and everything for pair 1, and there is no case to tell from another."""
 
 
-# Pairs that are never cut, and no contexts: for where nothing is cut at all.
-NEVER = Cuts(np.ones((256, 256), dtype=np.uint16), np.zeros((0, 128, 2), dtype=np.uint64))
+# Pairs that are never cut: for where nothing is cut at all.
+NEVER = Cuts(
+    np.full((256, 256), _NEVER, dtype=np.uint16),
+    np.stack([np.zeros((128, 2), dtype=np.uint64), np.full((128, 2), ~np.uint64(0))]),
+)
 
 
 def cuts_of(token_bytes: Sequence[bytes], *, ascii_only: bool) -> Cuts:
@@ -52,14 +56,12 @@ def may_cut(text: UInt8Array, i: int, joins: UInt16Array, contexts: ContextArray
     """Whether no token reaches across the border between the bytes i - 1 and i, for 0 < i < len(text) - 1.
 
     The bytes i - 2 and i + 1 may belong to other documents, or to none: tokens that end before them are in the tables
-    for every byte that could stand there.
+    for every byte that could stand there. No branch and no sign to ask for: the reads of many places overlap.
     """
-    pair = np.int64(joins[text[i - 1], text[i]])
-    is_safe = pair == _SAFE
-    if pair >= _FIRST_PAIR:
-        before, after = text[max(i - 2, 0)] & 0x7F, text[i + 1] & 0x7F
-        is_safe = (contexts[pair - _FIRST_PAIR, before, after >> 6] >> np.uint64(after & 0x3F)) & np.uint64(1) == 0
-    return is_safe
+    pair = np.uint64(joins[text[np.uint64(i - 1)], text[np.uint64(i)]])
+    before, after = text[np.uint64(max(i - 2, 0))] & np.uint8(0x7F), text[np.uint64(i + 1)] & np.uint8(0x7F)
+    forbidden = contexts[pair, before, after >> np.uint8(6)] >> np.uint64(after & np.uint8(0x3F))
+    return (forbidden & np.uint64(1)) == 0
 
 
 @kernel
@@ -78,19 +80,20 @@ def _tables(pool: UInt8Array, offsets: Int64Array, ascii_only: bool) -> tuple[UI
         joins[0x80:, :] = _NEVER
         joins[:, 0x80:] = _NEVER
     # Number the pairs between these two; for most of them it depends on the context.
-    num_pairs = 0
+    num_pairs = _FIRST_PAIR
     for left in range(256):
         for right in range(256):
             if joins[left, right] == _FIRST_PAIR:
-                joins[left, right] = _FIRST_PAIR + num_pairs if num_pairs < _MOST_PAIRS else _NEVER
+                joins[left, right] = num_pairs if num_pairs < _MOST_PAIRS else _NEVER
                 num_pairs += num_pairs < _MOST_PAIRS
     # Note for each of them the contexts in which some token reaches across.
     contexts = np.zeros((num_pairs, 128, 2), dtype=np.uint64)
+    contexts[_NEVER] = ~np.uint64(0)
     for token in range(len(offsets) - 1):
         start, end = offsets[token], offsets[token + 1]
         for k in range(start + 1, end):
-            pair = np.int64(joins[pool[k - 1], pool[k]]) - _FIRST_PAIR
-            if pair >= 0:
+            pair = np.int64(joins[pool[k - 1], pool[k]])
+            if pair >= _FIRST_PAIR:
                 _forbid(pool, start, end, k, contexts[pair])
     return joins, contexts
 

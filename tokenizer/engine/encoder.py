@@ -55,13 +55,18 @@ class Encoder:
         an id and for a lone surrogate.
         """
         table, cuts = self.table(limit), self.cuts(limit)
-        all_ids, all_offsets, total = [np.zeros(0, dtype=np.int64)], [np.zeros(1, dtype=np.int64)], 0
+        all_ids, all_offsets = np.zeros(0, dtype=np.int64), [np.zeros(1, dtype=np.int64)]
         for group in groups_of(texts, _GROUP_CHARACTERS):
             ids, offsets = encode_texts(text_bytes(group), table, self._split_pattern, cuts, num_threads=num_threads)
-            all_ids.append(ids)
-            all_offsets.append(offsets[1:] + total)
-            total += len(ids)
-        return all_ids[1] if len(all_ids) == 2 else np.concatenate(all_ids), np.concatenate(all_offsets)
+            before = len(all_ids)
+            all_offsets.append(offsets[1:] + before)
+            if before == 0:
+                all_ids = ids
+            else:
+                # It grows where it is: joined at the end, all ids would take their memory twice. Nobody else has it.
+                all_ids.resize(before + len(ids), refcheck=False)
+                all_ids[before:] = ids
+        return all_ids, np.concatenate(all_offsets)
 
     def table(self, limit: int) -> MergeTable:
         """The first `limit` merges for the kernels; kept for the latest limit."""

@@ -42,6 +42,7 @@ T = TypeVar("T")
 AT_BLANKS = np.zeros((256, 256), dtype=np.bool_)
 AT_BLANKS[0x21:0x7F, 0x20] = True
 PADDING = 16  # bytes behind a text, so that eight bytes can be read at any place of it
+_PART_CHARACTERS = 1 << 12
 _SPAN_BYTES = 1 << 18  # documents longer than this are cut for the threads
 _MOST_ROWS_AT_FIRST = 1 << 15
 
@@ -101,7 +102,7 @@ class Progress(NamedTuple):
 def text_bytes(documents: Sequence[str]) -> TextBytes:
     """Lay out documents for the kernels; raises TokenizerError for a lone surrogate, with its offset in the text."""
     try:
-        encoded = [document.encode("utf-8") for document in documents]
+        encoded = [_utf8_of(document) for document in documents]
     except UnicodeEncodeError:
         utf8("".join(documents))  # raises, with the offset
         raise
@@ -109,6 +110,16 @@ def text_bytes(documents: Sequence[str]) -> TextBytes:
     _check_size(int(ends[-1]) if len(ends) else 0)
     buffer = np.frombuffer(bytearray().join([*encoded, bytes(PADDING)]), dtype=np.uint8)
     return TextBytes(buffer, eight_at_a_time(buffer), ends)
+
+
+def _utf8_of(document: str) -> bytes:
+    """UTF-8 of `document`. A long one with any character outside ASCII is kept as two or four bytes for each, and taken
+    as a whole it is encoded one by one; most of its parts are ASCII alone, and copied.
+    """
+    if len(document) <= _PART_CHARACTERS or document.isascii():
+        return document.encode("utf-8")
+    starts = range(0, len(document), _PART_CHARACTERS)
+    return b"".join([document[start : start + _PART_CHARACTERS].encode("utf-8") for start in starts])
 
 
 def lay_out(raw: UInt8Array, ends: Int64Array) -> TextBytes:
