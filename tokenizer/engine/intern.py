@@ -101,25 +101,24 @@ class Progress(NamedTuple):
 
 def text_bytes(documents: Sequence[str]) -> TextBytes:
     """Lay out documents for the kernels; raises TokenizerError for a lone surrogate, with its offset in the text."""
+    raw, ends = bytearray(), list[int]()
     try:
-        encoded = [_utf8_of(document) for document in documents]
+        for document in documents:
+            # In parts: Python keeps a text with any character outside ASCII as two or four bytes for each, and encodes
+            # it one by one. Most parts of it are ASCII alone, and copied; and no second copy of the whole is made.
+            if len(document) <= _PART_CHARACTERS:
+                raw += document.encode("utf-8")
+            else:
+                for start in range(0, len(document), _PART_CHARACTERS):
+                    raw += document[start : start + _PART_CHARACTERS].encode("utf-8")
+            ends.append(len(raw))
     except UnicodeEncodeError:
         utf8("".join(documents))  # raises, with the offset
         raise
-    ends = np.cumsum([len(document) for document in encoded], dtype=np.int64)
-    _check_size(int(ends[-1]) if len(ends) else 0)
-    buffer = np.frombuffer(bytearray().join([*encoded, bytes(PADDING)]), dtype=np.uint8)
-    return TextBytes(buffer, eight_at_a_time(buffer), ends)
-
-
-def _utf8_of(document: str) -> bytes:
-    """UTF-8 of `document`. A long one with any character outside ASCII is kept as two or four bytes for each, and taken
-    as a whole it is encoded one by one; most of its parts are ASCII alone, and copied.
-    """
-    if len(document) <= _PART_CHARACTERS or document.isascii():
-        return document.encode("utf-8")
-    starts = range(0, len(document), _PART_CHARACTERS)
-    return b"".join([document[start : start + _PART_CHARACTERS].encode("utf-8") for start in starts])
+    _check_size(len(raw))
+    raw += bytes(PADDING)
+    buffer = np.frombuffer(raw, dtype=np.uint8)
+    return TextBytes(buffer, eight_at_a_time(buffer), np.array(ends, dtype=np.int64))
 
 
 def lay_out(raw: UInt8Array, ends: Int64Array) -> TextBytes:
