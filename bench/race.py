@@ -88,13 +88,17 @@ def val_loss(loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ids: to
     num_targets = len(ids) - 1
     border = num_targets // block_size * block_size
     inputs, targets = (ids[shift : shift + border].view(-1, block_size) for shift in (0, 1))
-    parts = (
-        list(zip(inputs.split(EVALUATION_WINDOWS), targets.split(EVALUATION_WINDOWS), strict=True)) if border else []
-    )
+    parts = [
+        (inputs[row : row + EVALUATION_WINDOWS], targets[row : row + EVALUATION_WINDOWS])
+        for row in range(0, len(inputs), EVALUATION_WINDOWS)
+    ]
     if border < num_targets:
         parts.append((ids[None, border:-1], ids[None, border + 1 :]))
+    total = 0.0
     with torch.no_grad():
-        return sum(loss(*part).item() * part[1].numel() for part in parts) / num_targets
+        for part in parts:
+            total += loss(*part).item() * part[1].numel()
+    return total / num_targets
 
 
 def nanogpt_steps(task: Task, seed: int, folder: str) -> tuple[Iterator[None], Evaluate]:
