@@ -13,9 +13,9 @@ from typing import Any
 
 from compare.experiment import Experiment
 from data.config import require
-from data.errors import ConfigError, DataError
+from data.errors import ConfigError, DataError, ReportError, command
 from data.files import canonical_json, read_json, sha256_text
-from data.inputs import is_sealed
+from data.inputs import SEAL, is_sealed
 from data.numbers import Range, read_number, read_whole, shown
 from model.checkpoint import FREE_SETTINGS, TRAINING_VERSION
 from model.settings import LEARNING_RATE, Budget
@@ -184,6 +184,26 @@ def read_tuning(folder: Path) -> dict[str, Any] | None:
     except DataError:
         return None
     return stored if is_sealed(stored) and stored.get("version") == VERSION else None
+
+
+def tuning_beside(folder: Path) -> dict[str, Any] | None:
+    """tune.json in `folder`, for a report: None if there is none or if it is older.
+
+    Raises ReportError if it is damaged or edited: a report that left it out would say less than it was made to say.
+    """
+    path = folder / JSON
+    if not path.exists():
+        return None
+    again = f"run {command('make tune')} to make it again, or remove the file"
+    try:
+        stored = read_json(path)
+    except DataError as error:
+        raise ReportError(f"{error.text}; {again}") from error
+    if is_sealed(stored):
+        return stored if stored.get("version") == VERSION else None
+    if isinstance(stored, dict) and SEAL not in stored and stored.get("version") != VERSION:
+        return None
+    raise ReportError(f"{path} is not as it was written; {again}")
 
 
 def listed(values: Sequence[float]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from compare.experiment import Experiment
-from compare.grids.tune import OWN, Grid, inputs_of, listed, read_tuning
+from compare.grids.tune import OWN, Grid, inputs_of, listed, tuning_beside
 from compare.runs import Entry
 from compare.table import as_text, names_in_tables
 
@@ -120,9 +120,10 @@ def rate_sentence(experiment: Experiment, folder: Path, entries: Sequence[Entry]
 
     With a grid (tune.json) of exactly these texts, tokenizers and settings: that it chose all of them, or whose it did
     not choose, which is an inequality. Without one: that rates set by hand differ; None if all have the same one.
+    Raises ReportError if tune.json is damaged.
     """
     used = {entry.name: _used(entry) for entry in entries}
-    tuning = read_tuning(folder)
+    tuning = tuning_beside(folder)
     found = {} if tuning is None else _covered(tuning, experiment, entries)
     if tuning is None or not found:
         rates = {name: own["learning_rate"] for name, own in used.items()}

@@ -13,7 +13,7 @@ from compare.marginal.stored import JSON as MARGINAL
 from compare.runs import Entry
 from data.errors import DataError, ReportError, command
 from data.files import sha256_file
-from data.inputs import is_sealed
+from data.inputs import SEAL, is_sealed
 from data.layout import Layout
 from data.shapes import read_object
 from model.report import REPORT
@@ -28,6 +28,7 @@ def _read_beside(path: Path, make: str) -> dict[str, Any]:
 
 
 def _require_unedited(value: Any, where: str, make: str) -> None:
+    """Raise ReportError for what is not as it was written, its version included."""
     if not is_sealed(value):
         raise ReportError(f"{where} is not as it was written; run {command(make)} to make it again, or remove the file")
 
@@ -41,9 +42,10 @@ def sweep_of_this_text(folder: Path, entries: Sequence[Entry], layout: Layout) -
     if not path.exists():
         return None
     stored = _read_beside(path, "make sweep")
+    if SEAL in stored or stored.get("version") == SWEEP_VERSION:
+        _require_unedited(stored, str(path), "make sweep")
     if stored.get("version") != SWEEP_VERSION:
         return None  # it does not say which documents it was scored on
-    _require_unedited(stored, str(path), "make sweep")
     sweep = Sweep.from_json(stored)
     first = entries[0].runs[0]
     is_same = (sweep.test_text_sha256, sweep.test_borders_sha256) == (
@@ -74,9 +76,10 @@ def marginal_of_these_runs(folder: Path, entries: Sequence[Entry]) -> dict[str, 
     first = entries[0].runs[0]
     kept: dict[str, MeasuredRun] = {}
     for name, found in _read_beside(path, "make marginal").items():
+        if isinstance(found, dict) and (SEAL in found or found.get("version") == MARGINAL_VERSION):
+            _require_unedited(found, f"{path}: {name}", f"make marginal CONTESTANT={name}")
         if not isinstance(found, dict) or found.get("version") != MARGINAL_VERSION:
             continue  # of an older version, which does not say which documents it was measured on
-        _require_unedited(found, f"{path}: {name}", f"make marginal CONTESTANT={name}")
         measured = MeasuredRun.from_json({key: value for key, value in found.items() if key != "passages"})
         is_same = (measured.test_text_sha256, measured.test_borders_sha256) == (
             first.test.text_sha256,

@@ -177,15 +177,24 @@ def joined_processes() -> Iterator[Processes]:
 
     Sums go by gloo on a CPU and by NCCL on a GPU. Raises ProcessLostError when not all arrive.
     """
-    count = int(os.environ.get("WORLD_SIZE", "1"))
-    if count == 1 or "RANK" not in os.environ:
+    if "RANK" not in os.environ or (count := _number_in("WORLD_SIZE", "1")) == 1:
         yield Processes()
         return
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
-    rank, local_rank = int(os.environ["RANK"]), int(os.environ.get("LOCAL_RANK", "0"))
+    rank, local_rank = _number_in("RANK", "0"), _number_in("LOCAL_RANK", "0")
     processes = Processes(rank, count, local_rank)
     with processes.reaching():
         dist.init_process_group(backend, timeout=timedelta(seconds=STEP_SECONDS))
         patient = dist.new_group(backend="gloo", timeout=_PATIENCE)
     yield Processes(rank, count, local_rank, patient)
     dist.destroy_process_group()  # not after an error: it would wait for a process that is gone
+
+
+def _number_in(variable: str, default: str) -> int:
+    """A count or number that torchrun sets. Raises ConfigError where somebody set something else."""
+    written = os.environ.get(variable, default)
+    require(
+        written.isascii() and written.isdigit(),
+        f"{variable}={written!r}: expected the whole number that torchrun sets; unset it",
+    )
+    return int(written)

@@ -564,6 +564,20 @@ def test_an_edited_neighbour_is_refused(finished: Finished, tmp_path: Path) -> N
         finished.is_up_to_date(folder)
 
 
+def test_a_neighbour_with_an_edited_version_is_no_older_one(finished: Finished, tmp_path: Path) -> None:
+    folder = finished.copy(tmp_path)
+    found = {"bpe": marginal_of(finished, "bpe") | {"version": 0}}
+    (folder / "marginal.json").write_text(json.dumps(found), encoding="utf-8")
+    with pytest.raises(ReportError, match=r"marginal\.json: bpe is not as it was written"):
+        finished.is_up_to_date(folder)
+    (folder / "marginal.json").unlink()
+    sweep_beside(finished, folder)
+    edited = read_json(folder / "sweep.json") | {"version": 0}
+    (folder / "sweep.json").write_text(json.dumps(edited), encoding="utf-8")
+    with pytest.raises(ReportError, match=r"sweep\.json is not as it was written"):
+        finished.is_up_to_date(folder)
+
+
 @pytest.mark.parametrize("key", ["version", "checkpoint_sha256", "test_text_sha256", "test_borders_sha256"])
 def test_a_marginal_bound_of_another_run_or_text_is_left_alone(finished: Finished, tmp_path: Path, key: str) -> None:
     folder = finished.copy(tmp_path)

@@ -31,7 +31,7 @@ from compare.grids.tune import (
 from compare.grids.tuned import command_of, lines_to_paste, rate_sentence, tuning_as_text
 from compare.runs import Entry
 from compare.steps import Steps
-from data.errors import ConfigError
+from data.errors import ConfigError, ReportError
 from data.files import read_json, write_json
 from data.inputs import seal
 from model import checkpoint
@@ -370,6 +370,27 @@ def test_a_damaged_or_older_result_is_none(tmp_path: Path) -> None:
     for content in ("{", "[]", '{"version": 0}'):
         (tmp_path / "tune.json").write_text(content)
         assert read_tuning(tmp_path) is None
+
+
+@pytest.mark.parametrize("change", ["cut", "version", "figure", "seal"])
+def test_a_report_refuses_a_damaged_result_and_leaves_an_older_one_out(tmp_path: Path, change: str) -> None:
+    folder = report_folder(tmp_path, {"char": 0.002, "bpe": 0.004})
+    path, entries = folder / "tune.json", [entry_of("char", 0.002), entry_of("bpe", 0.002)]
+    whole = path.read_text(encoding="utf-8")
+    stored = read_json(path)
+    edits = {
+        "cut": whole[:100],
+        "version": whole.replace(f'"version": {VERSION}', '"version": 0'),
+        "figure": whole.replace("0.004", "0.008"),
+        "seal": whole.replace("content_sha256", "content_sha257"),
+    }
+    path.write_text(edits[change], encoding="utf-8")
+    with pytest.raises(ReportError, match=r"tune\.json.*; run `make tune` to make it again, or remove the file"):
+        rate_sentence(WORDS, folder, entries)
+    older = {key: value for key, value in stored.items() if key != "content_sha256"} | {"version": 0}
+    for one in (older, seal(older)):
+        write_json(path, one)
+        assert rate_sentence(WORDS, folder, entries) is None
 
 
 # Batch sizes

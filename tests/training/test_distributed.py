@@ -146,6 +146,18 @@ def test_alone_nothing_is_sent():
     assert done == [1] and not torch.distributed.is_initialized()
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"), [("WORLD_SIZE", "two"), ("RANK", "-1"), ("LOCAL_RANK", ""), ("RANK", "²")]
+)
+def test_variables_of_torchrun_that_are_no_numbers_are_named(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    for name, written in {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", variable: value}.items():
+        monkeypatch.setenv(name, written)
+    with pytest.raises(ConfigError, match=f"{variable}='{value}': expected the whole number"), joined_processes():
+        raise AssertionError
+
+
 @pytest.mark.parametrize("values", [{}, {"WORLD_SIZE": "1", "RANK": "0"}, {"WORLD_SIZE": "4"}])
 def test_without_torchrun_there_is_one_process(monkeypatch, values):
     for name in ("WORLD_SIZE", "RANK"):
