@@ -24,7 +24,7 @@ override PIP    := $(BIN)/python -m pip --disable-pip-version-check install --qu
 override PASSED  = $$(($$(date +%s) - start)) s
 
 .PHONY: help setup data tokenizer encode plan compare sample export score marginal all demo trace study sweep tune
-.PHONY: bench calibrate bench-train speedrun check-gpu ablate test test-slow test-deep check clean always
+.PHONY: bench calibrate bench-train speedrun check-gpu ablate test test-slow test-deep faults check clean always
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -133,6 +133,9 @@ test-slow: $(DEV) ## the slow tests
 
 test-deep: $(DEV) ## fifty times as many examples of the properties of engine, tokenizers and kernels; up to hours
 	@HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout=0 tests/engine tests/bpe tests/gpt
+
+faults: $(DEV) ## kills, refused writes, damaged files, mutated inputs; goes on where it was stopped; SEED=1 PART=damage COUNT=
+	@OMP_NUM_THREADS=1 $(BIN)/python tests/faults/campaign.py
 
 check: $(DEV) ## format, lint, types, import direction
 	@$(BIN)/ruff format --check .

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent), str(HERE)]
@@ -63,7 +64,43 @@ def damage(seed: int, count: int, folder: Path) -> int:
         )
 
 
-PARTS: dict[str, tuple[Callable[[int, int, Path], int], int]] = {"damage": (damage, 4_000)}
+def fuzz(seed: int, count: int, folder: Path) -> int:
+    """Part `fuzz`: mutated inputs."""
+    from fault_chain import Workshop, make_fault_chain, without_pictures
+    from fuzzing import perform_fuzz
+
+    with without_pictures():
+        workshop = Workshop(make_fault_chain(folder / "finished"), folder / "copy")
+        trials = ((str(number), lambda number=number: perform_fuzz(workshop, seed, number)) for number in range(count))
+        return run_part("fuzz", seed, count, trials)
+
+
+def kills(seed: int, count: int, folder: Path) -> int:
+    """Part `kills`: SIGKILL."""
+    killed = _killed(folder)
+    return run_part("kills", seed, count, killed.trials(seed))
+
+
+def refusals(seed: int, count: int, folder: Path) -> int:
+    """Part `refusals`: a disk that is full, read-only or failing, and too many open files."""
+    killed = _killed(folder)
+    return run_part("refusals", seed, count, killed.refusals(seed))
+
+
+def _killed(folder: Path) -> Any:
+    import scripts.compare
+    import scripts.export  # noqa: F401 - forked processes then need not import anything
+    from kills import Killed
+
+    return Killed(folder)
+
+
+PARTS: dict[str, tuple[Callable[[int, int, Path], int], int]] = {
+    "damage": (damage, 4_000),
+    "fuzz": (fuzz, 4_500),
+    "kills": (kills, 200),
+    "refusals": (refusals, 200),
+}
 """Part -> what runs it, and how many trials it has where COUNT does not say."""
 
 

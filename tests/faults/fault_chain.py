@@ -78,6 +78,8 @@ def run_main(folder: Path, module: str, words: list[str]) -> Ended:
                 traceback.print_exc()
     finally:
         sys.argv = before
+    if code in (130, 143, 129):  # the campaign itself was stopped
+        raise KeyboardInterrupt
     return Ended(code, out.getvalue(), err.getvalue())
 
 
@@ -90,7 +92,12 @@ def figures_of(command: str, out: str) -> str:
     elif command == "export":
         return ""
     else:
-        mark = {"marginal": "contestant ", "sweep": "bits on val", "tune": "batch ", "sample": "the "}[command]
+        mark = {
+            "marginal": "contestant ",
+            "sweep": "bits on val",
+            "tune": ": bits per character on the val",
+            "sample": "the ",
+        }[command]
         start = next((i for i, line in enumerate(lines) if mark in line), len(lines))
         lines = [line for line in lines[start:] if not _STEP.match(line)]
     return "\n".join(lines).strip()
