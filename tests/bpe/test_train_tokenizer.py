@@ -282,7 +282,7 @@ def test_lone_surrogates_are_refused(config: TokenizerConfig, name: str, split: 
         ({"kind": "char", "vocab_size": 9}, "vocab_size: a char tokenizer has the size of its alphabet"),
         ({"kind": "byte", "vocab_size": 256}, "vocab_size: a byte tokenizer has the size of its alphabet"),
         ({"kind": "char", "split_pattern": "gpt2"}, "split_pattern: a char tokenizer has nothing to split"),
-        ({"kind": "byte", "special_tokens": ["<s>"]}, "special_tokens: not offered for kind byte"),
+        ({"kind": "hf", "special_tokens": ["<s>"], "path": "x"}, "special_tokens: not offered for kind hf"),
         ({"kind": "char_bpe"}, "vocab_size is missing; kind char_bpe needs one"),
         ({"kind": "byte_bpe", "vocab_size": 0}, "vocab_size must be at least 1, found 0"),
         ({"kind": "byte_bpe", "vocab_size": -5}, "vocab_size must be at least 1, found -5"),
