@@ -159,13 +159,11 @@ def split_heads(packed: Float, cosine: Float, sine: Float, epsilon: np.float32, 
 
 
 @_kernel
-def split_heads_backward(
-    grad: Float, made: Float, cosine: Float, sine: Float, inverse: Float, turned: Float, packed: Float
-) -> None:
+def split_heads_backward(grad: Float, made: Float, cosine: Float, sine: Float, inverse: Float, packed: Float) -> None:
     """packed (B, T, 3, H, D) = the gradient of `split_heads` by its input, from `grad` by what it `made`.
 
     A turn changes no product of two vectors, so the norm's formula holds for turned vectors too, and its result is
-    turned back. `turned` (D,) is scratch.
+    turned back.
     """
     half = packed.shape[4] // 2
     for b in range(packed.shape[0]):
@@ -180,11 +178,11 @@ def split_heads_backward(
                             product += g[d] * m[d]
                         factor, mean = inverse[part, b, h, t], product / np.float32(g.size)
                     if part < 2 and cosine.shape[0]:
-                        for d in range(g.size):
-                            turned[d] = factor * (g[d] - m[d] * mean)
                         for d in range(half):
-                            o[d] = turned[d] * cosine[t, d] + turned[half + d] * sine[t, d]
-                            o[half + d] = turned[half + d] * cosine[t, d] - turned[d] * sine[t, d]
+                            first = factor * (g[d] - m[d] * mean)
+                            second = factor * (g[half + d] - m[half + d] * mean)
+                            o[d] = first * cosine[t, d] + second * sine[t, d]
+                            o[half + d] = second * cosine[t, d] - first * sine[t, d]
                     else:
                         for d in range(g.size):
                             o[d] = factor * (g[d] - m[d] * mean)
@@ -232,8 +230,9 @@ def sum_of_squares(x: Float) -> np.float64:
     while begin < x.size:
         end = min(begin + 4096, x.size)
         part = _ZERO
-        for i in range(begin, end):
-            part += x[i] * x[i]
+        stretch = x[begin:end]  # counted from 0, which lets the loop become vector instructions
+        for i in range(stretch.size):
+            part += stretch[i] * stretch[i]
         squares += np.float64(part)
         begin = end
     return squares

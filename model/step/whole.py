@@ -43,7 +43,6 @@ class Buffers:
         self.by_head = torch.empty(batch * H, time, C // H)
         self.grad_qkv = torch.empty(3, batch * H, time, C // H)
         self.scratch = Scratch(batch * H, time, C // H)
-        self.turned = np.empty(C // H, dtype=np.float32)
         # Angles of the rotary positions; empty where there are none.
         cosine, sine = turns(time, C // H, self.stream) if config.rope else (torch.empty(0, 0), torch.empty(0, 0))
         self.cosine, self.sine = cosine.numpy(), sine.numpy()
@@ -99,7 +98,7 @@ class Layer:
         by_head.copy_(own.heads_of(self.projection.backward(self.mixed, grad, own.part)))
         self.attention.backward(own.by_head, own.grad_qkv, attending)
         made = (self.grad_split, self.split)
-        kernels.split_heads_backward(*made, own.cosine, own.sine, self.inverse, own.turned, self.packed)
+        kernels.split_heads_backward(*made, own.cosine, own.sine, self.inverse, self.packed)
         self.attention_norm.backward(self.qkv.backward(self.attention_norm.out, own.packed, own.part), own.grad)
 
 
