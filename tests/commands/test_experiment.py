@@ -57,7 +57,8 @@ def test_the_shipped_sweep_holds_six_sizes_of_three_split_patterns_and_character
 def test_the_demo_is_what_the_readme_says() -> None:
     experiment = load_experiment(CONFIGS / "demo.yaml")
     kinds = {name: contestant.tokenizer.kind for name, contestant in experiment.contestants.items()}
-    assert kinds == {"char": "char", "bpe": "char_bpe", "byte_bpe": "byte_bpe"}
+    assert kinds == {"char": "char", "bpe": "char_bpe", "byte_bpe": "byte_bpe", "same_context": "byte_bpe"}
+    assert experiment.contestants["same_context"].context == "characters"
     assert experiment.corpus.source == "pydocs"
     assert experiment.contestants["byte_bpe"].tokenizer.split_pattern == "gpt2"
     assert str(experiment.layout.root) == "demo"
