@@ -123,6 +123,9 @@ def load(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} does not exist; train the contestant with {anew}")
     try:
         with zipfile.ZipFile(path) as archive:  # torch checks no checksums: a flipped bit would pass for a weight
+            packed = [item.filename for item in archive.infolist() if item.compress_type != zipfile.ZIP_STORED]
+            if packed:  # ours are stored as they are, and a small file could claim any amount of memory
+                raise zipfile.BadZipFile(f"{packed[0]} is compressed, which no checkpoint of this program is")
             damaged = archive.testzip()
         if damaged is not None:
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")

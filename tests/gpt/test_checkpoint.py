@@ -3,6 +3,8 @@
 import dataclasses
 import os
 import shutil
+import tracemalloc
+import zipfile
 
 import pytest
 import torch
@@ -130,6 +132,18 @@ def test_a_file_of_another_kind_is_refused(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match="damaged"):
         checkpoint.load(path)
+
+
+def test_a_compressed_checkpoint_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "last.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(50_000_000))
+    assert path.stat().st_size < 100_000
+    tracemalloc.start()
+    with pytest.raises(CheckpointError, match=r"last\.pt is damaged.*archive/data\.pkl is compressed"):
+        checkpoint.load(path)
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
 
 
 def test_a_file_of_another_shape_is_refused(tmp_path):
