@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 """Every command that reads artefacts, with its options; each leaves the chain finished."""
 _STEP = re.compile(r"^(data|tokenizer|encode|train|compare|tune|sweep|marginal|export)\b[^:]*(, [^:]*)?: ")
+_NOT_FIGURES = ("Nothing to do", "seconds of training", "tokens per second")
 _FOLDER_OF_EXPORT = "out"
 
 
@@ -88,7 +89,7 @@ def figures_of(command: str, out: str) -> str:
     lines = out.split("\n")
     if command == "compare":
         start = next((i for i, line in enumerate(lines) if line.endswith("characters or BPE?")), len(lines))
-        lines = [line for line in lines[start:] if not line.startswith("Nothing to do")]
+        lines = [line for line in lines[start:] if not line.startswith(_NOT_FIGURES)]
     elif command == "export":
         return ""
     else:
