@@ -9,7 +9,7 @@ import pytest
 
 from chain_helpers import experiment_values, write_corpus, write_experiment
 from compare.experiment import Experiment, load_experiment
-from compare.ladder.words import headline
+from compare.ladder.words import headline, lines
 from compare.outputs.text import comparison_text
 from compare.plan import Plan, plans_as_text, warnings_of
 from compare.steps import Steps
@@ -249,3 +249,17 @@ def test_an_interrupted_and_an_extended_ladder_say_the_same_as_a_whole_one(tmp_p
             for split in ("val", "test"):
                 nats = [rung.runs[0].evaluations[split].nats for rung in (left, right)]
                 assert (nats[0] == nats[1]).all()
+
+
+def test_six_budgets_are_checked_from_a_half_and_from_a_quarter(tmp_path: Path) -> None:
+    """Points of few steps count here, as far as the check is not better without them."""
+    settings = ["ladder.rungs=6", "train.budget.amount=24000"]
+    answer = silently(experiment(tmp_path, settings)).compare().ladder
+    assert answer is not None and answer.amounts == (750, 1500, 3000, 6000, 12000, 24000)
+    said = lines(answer)
+    amounts = [test.amount for test in answer.pairs[0].back_tests]
+    if answer.left_out:
+        assert amounts == [12000] and any(line.startswith("No check from a quarter of the budget: ") for line in said)
+    else:
+        assert amounts == [12000, 6000]
+        assert any(line.startswith("Check from budgets up to 6,000 characters: ") for line in said)
