@@ -244,7 +244,7 @@ def is_up_to_date(folder: Path, splits: Mapping[str, Split], fingerprint: str) -
         stored = manifest["splits"][name]  # sealed, so it holds what was written
         for path, wanted in (
             (folder / f"{name}_ids.pt", stored["ids_sha256"]),
-            (folder / stored["document_offsets"], stored["document_offsets_sha256"]),
+            (folder / f"{name}_docs.npy", stored["document_offsets_sha256"]),
         ):
             if not path.exists() or sha256_file(path) != wanted:
                 return False
@@ -271,7 +271,9 @@ def load_encoded(folder: Path, tokenizer: Tokenizer, *, tokenizer_path: Path, ma
 def _load_split(folder: Path, name: str, manifest: dict[str, Any], tokenizer: Tokenizer, make: str) -> EncodedSplit:
     where = f"{folder / MANIFEST}: splits.{name}"
     stored = check_object(manifest["splits"][name], _SPLIT_FIELDS, where=where, mend=make)
-    path, offsets_path = folder / f"{name}_ids.pt", folder / stored["document_offsets"]
+    path, offsets_path = folder / f"{name}_ids.pt", folder / f"{name}_docs.npy"
+    if stored["document_offsets"] != offsets_path.name:  # another name could lead out of the folder
+        raise DataError(f"{where}: document_offsets is {stored['document_offsets']!r}, not {offsets_path.name!r}")
     _verify(path, stored["ids_sha256"], folder / MANIFEST, make)
     _verify(offsets_path, stored["document_offsets_sha256"], folder / MANIFEST, make)
     ids = torch.load(path, weights_only=True, mmap=True)

@@ -511,3 +511,14 @@ def test_lengths_are_added_up_part_by_part(monkeypatch: pytest.MonkeyPatch) -> N
                     encode_splits._check_round_trip("train", number, document + "x", own, tokenizer)
                 with pytest.raises(TokenizerError, match="does not survive"):
                     encode_splits._check_round_trip("train", number, document[:-1], own, tokenizer)
+
+
+@pytest.mark.parametrize("name", ["../outside.npy", "/tmp/outside.npy", "val_docs.npy"])
+def test_a_manifest_that_names_another_file_is_not_followed(tmp_path: Path, name: str) -> None:
+    tokenizer = char_tokenizer()
+    write_encoded(tmp_path, SPLITS, tokenizer)
+    manifest = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
+    manifest["splits"]["train"]["document_offsets"] = name
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(DataError, match=r"splits\.train: document_offsets is .*, not 'train_docs\.npy'"):
+        load(tmp_path, tokenizer)
