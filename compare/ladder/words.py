@@ -39,13 +39,15 @@ def headline(answer: LadderAnswer) -> str:
     if not times:
         return "Whether the order holds with more training needs more text: this one would be repeated too often."
     chosen = max((one for one in times if one <= 10), default=times[0])
-    parts = [_short(pair, outlook) for pair in answer.pairs for outlook in pair.outlooks if outlook.times == chosen]
+    chosen_ones = [(pair, one) for pair in answer.pairs for one in pair.outlooks if one.times == chosen]
+    parts = [_short(pair, outlook) for pair, outlook in chosen_ones if outlook.word != "unsaid"]
+    if unsaid := [pair for pair, outlook in chosen_ones if outlook.word == "unsaid"]:
+        which = ", or ".join(f"of {pair.a} and {pair.b}" for pair in unsaid)
+        parts.append(f"it cannot be said yet which {which} is better")
     return f"With {chosen} times the training, {'; '.join(parts)}."
 
 
 def _short(pair: PairAnswer, outlook: Outlook) -> str:
-    if outlook.word == "unsaid":
-        return f"it cannot be said yet which of {pair.a} and {pair.b} is better"
     if outlook.word == "stays":
         return f"{pair.better} stays better than {pair.worse}"
     return f"the order turns: {pair.worse} becomes better than {pair.better}"
