@@ -57,6 +57,7 @@ def _watch(experiment: Experiment, watched: Watched, seconds: int) -> None:
     metrics.unlink(missing_ok=True)
     settings = {
         "root": experiment.layout.root,
+        "ladder": "null",  # whose branches would be scored between two lines
         "train.budget": f"{{unit: seconds, amount: {seconds}}}",
         "train.checkpoint_every_seconds": SAVE_EVERY_SECONDS,
         "train.log_every_steps": 1,
